@@ -8,7 +8,7 @@ installed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from duograph.backend.costs import Costs
@@ -25,11 +25,14 @@ from duograph.types import TensorType
 from . import attention, channels, cublaslt, cudnn, lines, rows, sorting, tuning
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
-from .cudnn_operations import CONVOLUTIONS, OPERATIONS
+from .cudnn_operations import CONVOLUTIONS, OPERATIONS, is_matmul
 from .device import CudaDevice
 from .driver import Driver, problem
 
 __all__ = ["Cuda"]
+
+# Name of our own kernels among the ways to compute a convolution.
+OWN = "own kernels"
 
 COSTS = Costs(compare_labels=True)
 
@@ -125,13 +128,21 @@ class Cuda(GridBackend):
         by_cudnn = functools.partial(library.call, device, op.name, operation, sizes, own)
         if not (op.name in CONVOLUTIONS and tuning.wanted()):
             return by_cudnn() or own()
-        candidates = [
-            tuning.Candidate(name, functools.partial(by_cudnn, name))
-            for name in library.plans(device, operation)
-        ]
-        candidates.append(tuning.Candidate("own kernels", own))
-        what = f"cuDNN {library.version} {operation}"
-        return tuning.fastest(device, what, candidates, [t.nbytes for t in types])
+
+        def candidates() -> Iterator[tuple[str, Call]]:
+            yield from library.plans(device, op.name, operation, sizes, own)
+            call = own() if is_matmul(operation) else None
+            if call is not None:
+                yield OWN, call
+
+        call = tuning.fastest(
+            device,
+            f"cuDNN {library.version} {operation}",
+            candidates(),
+            lambda name: own() if name == OWN else by_cudnn(name),
+            [t.nbytes for t in types],
+        )
+        return call or own()
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         build = functools.partial(super().launcher, device, name)

@@ -43,8 +43,6 @@ __all__ = ["Captured", "off", "refusal"]
 
 # Graphs of a program, which differ in the buffers of their results.
 MOST_GRAPHS = 2
-# Before an arena of at least so many bytes is allocated, the memory of the first run is returned.
-LARGE = 64 << 20
 
 
 def off() -> str | None:
@@ -339,9 +337,7 @@ class Captured:
         elsewhere.update({self.requests[o]: states[o] for o in self.in_place if o in states})
         if self.arena is None:
             self.offsets, nbytes = trace.arrange(set(elsewhere))
-            if nbytes >= LARGE:
-                device.empty_cache()
-            self.arena = device.allocate(nbytes, self.name)
+            self.arena = device.arena(nbytes, self.name)
         places = Places(trace, self.arena, self.offsets, elsewhere)
         operands = [
             Memory(pointer, self.program.sizes[slot])

@@ -4,7 +4,7 @@ The library uses Fortran order. A matmul in C order is the matmul of the transpo
 Fortran order: its A is our y, its B our x, and its rows are our columns.
 
 Tensor cores need rows that begin at multiples of 16 bytes: large matrices with other rows are
-copied to such rows (`_pitches`).
+copied to such rows (`_aligned`).
 
 DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces cuda-pathfinder's
 """
@@ -44,6 +44,8 @@ OLDEST = 110000
 # Multiplications from which copies to aligned rows can pay, and those that must be made for each
 # element that is copied.
 LEAST_WORK, WORK_PER_COPY = 1 << 28, 128
+# Lengths and pitches of copies are multiples of it: elements of two bytes in `BYTES`.
+ALIGNED = BYTES // 2
 
 
 @functools.cache
@@ -186,59 +188,89 @@ class _Matrix(NamedTuple):
 
     Attributes:
         dtype: dtype of the elements.
-        across: length of the axis along which elements are adjacent.
-        lines: length of the other axis.
+        axes: names of its axes ("m", "n", "k"): that along which elements are adjacent, and the
+            other.
+        across: length of the first of these axes.
+        lines: length of the other.
         pitch: elements from one line to the next.
-        aligned: the same in the copy that cuBLASLt gets; equal to `pitch` if there is no copy.
         transposed: whether cuBLASLt must transpose it.
+        copy: lengths along both axes of the copy that cuBLASLt gets; None: it gets the matrix.
     """
 
     dtype: DType
+    axes: str
     across: int
     lines: int
     pitch: int
-    aligned: int
     transposed: bool
+    copy: tuple[int, int] | None = None
 
     @property
-    def copied(self) -> bool:
-        """Whether the matrix is copied to aligned lines."""
-        return self.aligned != self.pitch
+    def given(self) -> tuple[int, int, int]:
+        """Lengths along both axes, and elements from line to line, of what cuBLASLt gets."""
+        if self.copy is None:
+            return self.across, self.lines, self.pitch
+        return (*self.copy, _rounded(self.copy[0]))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the aligned copy."""
-        return self.lines * self.aligned * self.dtype.itemsize
+        """Bytes of what cuBLASLt gets."""
+        _, lines, pitch = self.given
+        return lines * pitch * self.dtype.itemsize
+
+    def to_copy(self) -> Launch:
+        """Return the launch that makes the copy."""
+        return copy_rows(self.dtype, self.lines, self.across, self.pitch, *self._target())
+
+    def from_copy(self) -> Launch:
+        """Return the launch that takes the matrix out of the copy."""
+        size = (self.lines, self.across)
+        return copy_rows(self.dtype, *size, self.given[2], *size, self.pitch)
+
+    def _target(self) -> tuple[int, int, int]:
+        across, lines, pitch = self.given
+        return lines, across, pitch
 
 
-def _matrix(dtype: DType, rows: int, columns: int, first: int, second: int) -> _Matrix:
+def _rounded(length: int) -> int:
+    """Return the next length that is aligned in elements of two bytes or more."""
+    return -(-length // ALIGNED) * ALIGNED
+
+
+def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second: int) -> _Matrix:
     """Describe a matrix with steps `first` between rows and `second` between columns.
+
+    `axes` are the names of the axis of rows and that of columns.
 
     Raises:
         Refused: elements are not adjacent along either axis.
     """
     if first == 1 and second >= rows:
-        return _Matrix(dtype, rows, columns, second, second, False)
+        return _Matrix(dtype, axes, rows, columns, second, False)
     if second == 1 and first >= columns:
-        return _Matrix(dtype, columns, rows, first, first, True)
+        return _Matrix(dtype, axes[::-1], columns, rows, first, True)
     raise Refused("a matrix with steps along both axes")
 
 
-def _pitches(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
-    """Return the matrices of a product of `work` multiplications, with pitches that are aligned.
+def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
+    """Return the matrices of a product of `work` multiplications, with copies where they pay.
 
-    They stay as they are if no tensor cores compute the product, or copies cost more than is won.
+    Each axis along which a line is not aligned becomes longer, so all matrices with that axis are
+    copied. None is if no tensor cores compute the product, or copies cost more than is won.
     """
-    odd = [m for m in matrices if m.pitch * m.dtype.itemsize % BYTES]
+    axes = {m.axes[0] for m in matrices if m.pitch * m.dtype.itemsize % BYTES}
     narrow = matrices[0].dtype.itemsize == 2 or (matrices[0].dtype is float32 and uses_tf32())
-    copied = sum(m.across * m.lines for m in odd)
+    copied = sum(m.across * m.lines for m in matrices if axes & {*m.axes})
     if not narrow or work < max(LEAST_WORK, WORK_PER_COPY * copied):
         return list(matrices)
-    found = []
-    for m in matrices:
-        unit = BYTES // m.dtype.itemsize
-        found.append(m._replace(aligned=-(-m.pitch // unit) * unit))
-    return found
+
+    def copy(m: _Matrix) -> _Matrix:
+        lengths = [
+            _rounded(n) if axis in axes else n for n, axis in zip((m.across, m.lines), m.axes)
+        ]
+        return m._replace(copy=(lengths[0], lengths[1]))
+
+    return [copy(m) if axes & {*m.axes} else m for m in matrices]
 
 
 class _Chosen:
@@ -273,17 +305,17 @@ class _Chosen:
         (x_line, x_step, x_matrix), (y_line, y_step, y_matrix) = parts
         # A is (n, depth), B is (depth, m), and D is (n, m), in that order
         found = [
-            _matrix(dtype, n, depth, y_line, y_step),
-            _matrix(dtype, depth, m, x_step, x_line),
-            _Matrix(dtypes[1], n, m, n, n, False),
+            _matrix(dtype, "nk", n, depth, y_line, y_step),
+            _matrix(dtype, "km", depth, m, x_step, x_line),
+            _Matrix(dtypes[1], "nm", n, m, n, False),
         ]
-        self.matrices = _pitches(found, m * n * depth) if count == 1 else found
+        self.matrices = _aligned(found, m * n * depth) if count == 1 else found
         transposes = (c.CUBLASLT_MATMUL_DESC_TRANSA, c.CUBLASLT_MATMUL_DESC_TRANSB)
         for transpose, matrix in zip(transposes, self.matrices):
             if matrix.transposed:
                 library.set("MatmulDesc", self.desc, transpose, "int32_t", c.CUBLAS_OP_T)
         self.layouts = [
-            library.layout(o.dtype, o.across, o.lines, o.aligned, count, step)
+            library.layout(o.dtype, *o.given, count, step)
             for o, step in zip(self.matrices, (y_matrix, x_matrix, n * m))
         ]
         preference = library.made("cublasLtMatmulPreferenceCreate")
@@ -330,14 +362,9 @@ class _Chosen:
         y_matrix, x_matrix, result = self.matrices
         run = self._call(device, name)
         x_copy, y_copy = [
-            build(copy_rows(m.dtype, m.lines, m.across, m.pitch, m.aligned)) if m.copied else None
-            for m in (x_matrix, y_matrix)
+            None if m.copy is None else build(m.to_copy()) for m in (x_matrix, y_matrix)
         ]
-        back = None
-        if result.copied:
-            back = build(
-                copy_rows(result.dtype, result.lines, result.across, result.aligned, result.pitch)
-            )
+        back = None if result.copy is None else build(result.from_copy())
         instead: list[Callable[..., None]] = []
 
         def aligned(copy: Callable[..., None] | None, matrix: _Matrix, handle: Any) -> Any:

@@ -13,7 +13,7 @@ import dataclasses
 import importlib
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from duograph.backend.protocol import Call
@@ -162,11 +162,52 @@ class Library:
             operation: what is computed.
             sizes: bytes of each result of the op.
             own: returns the prepared call that takes over when cuDNN fails.
-            plan: name of the algorithm (`plans`); None: the one that cuDNN selects.
+            plan: name of the algorithm; None: the one that cuDNN selects.
         """
         built = self._built(device, operation, plan)
         if built is None:
             return None
+        return self._prepared(device, name, operation, sizes, own, built)
+
+    def plans(
+        self,
+        device: CudaDevice,
+        name: str,
+        operation: Operation,
+        sizes: tuple[int, ...],
+        own: Callable[[], Call | None],
+    ) -> Iterator[tuple[str, Call]]:
+        """Yield names and calls of cuDNN's algorithms for an operation, its own choice first.
+
+        A call must not be used any more when the next one is asked for. The parameters are those of
+        `call`; there are not more than MOST_PLANS.
+        """
+        found: set[str] = set()
+        with device.lock:  # no other thread may capture meanwhile
+            device.enter()
+            try:
+                graph = self._described(operation)
+            except self.refusals:
+                return
+            for index in range(graph.get_execution_plan_count()):
+                plan = graph.get_plan_name_at_index(index)
+                if plan not in found and self._builds(graph, index):
+                    found.add(plan)
+                    built = _Plan(graph)
+                    yield plan, self._prepared(device, name, operation, sizes, own, built)
+                if len(found) == MOST_PLANS:
+                    return
+
+    def _prepared(
+        self,
+        device: CudaDevice,
+        name: str,
+        operation: Operation,
+        sizes: tuple[int, ...],
+        own: Callable[[], Call | None],
+        built: _Plan,
+    ) -> Call:
+        """Return the prepared call that runs a plan."""
         workspace = int(built.graph.get_workspace_size())
         places = [
             (k + 1, b.place, b.first * b.dtype.itemsize) for k, b in enumerate(operation.buffers)
@@ -207,26 +248,6 @@ class Library:
             RuntimeWarning,
             stacklevel=4,
         )
-        return found
-
-    def plans(self, device: CudaDevice, operation: Operation) -> list[str]:
-        """Return the names of cuDNN's algorithms for an operation, the one that it selects first.
-
-        Not more than MOST_PLANS.
-        """
-        found: list[str] = []
-        with device.lock:  # no other thread may capture meanwhile
-            device.enter()
-            try:
-                graph = self._described(operation)
-            except self.refusals:
-                return found
-            for index in range(graph.get_execution_plan_count()):
-                name = graph.get_plan_name_at_index(index)
-                if name not in found and self._builds(graph, index):
-                    found.append(name)
-                if len(found) == MOST_PLANS:
-                    break
         return found
 
     def _built(self, device: CudaDevice, operation: Operation, plan: str | None) -> _Plan | None:

@@ -37,6 +37,8 @@ BLOCK_LIMIT = 1024
 SMALL = 1 << 20
 # Bytes of a segment for small requests, of one for others, and the unit of larger ones.
 SMALL_SEGMENT, SEGMENT, SEGMENT_UNIT = 2 << 20, 20 << 20, 2 << 20
+# Before an arena of at least so many bytes is allocated, cached memory is returned to the driver.
+LARGE = 64 << 20
 
 _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
@@ -180,6 +182,7 @@ class CudaDevice(GridDevice):
         self.caching = driver.caching
         self.pool = Pool(self._segment, self.caching, SMALL)
         self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
+        self._arena: weakref.ref[Memory] | None = None
         self._staging = Staging(self)
         # launches by libraries; the gate counts those of kernels
         self.counts = {"launches": 0, "copies_in": 0, "copies_out": 0}
@@ -279,6 +282,19 @@ class CudaDevice(GridDevice):
     def _return_unused(self, what: str) -> None:
         for address, _ in self.pool.trim():
             self.checked(what, "cuMemFree", address)
+
+    def arena(self, nbytes: int, what: str) -> Memory:
+        """Return memory for values that live only while a CUDA graph runs.
+
+        All graphs share it, since they run one after the other.
+        """
+        known = None if self._arena is None else self._arena()
+        if known is None or known.nbytes < nbytes:
+            if nbytes >= LARGE:
+                self.empty_cache()
+            known = self.allocate(nbytes, what)
+            self._arena = weakref.ref(known)
+        return known
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
         """Return the exception to raise for a CUDA memory allocation that failed twice."""

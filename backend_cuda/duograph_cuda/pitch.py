@@ -1,7 +1,8 @@
 """Copies of matrices to rows of another pitch (cuda/pitch.cuh), as launches.
 
-Tensor-core matmuls of cuBLASLt need rows that begin at multiples of 16 bytes; without them they
-take six times as long, which pays for a copy of each matrix that is large enough.
+Tensor-core matmuls of cuBLASLt need rows that begin at multiples of 16 bytes, and lengths that are
+such multiples; without them they take six times as long, which pays for a copy of each matrix that
+is large enough.
 """
 
 from __future__ import annotations
@@ -20,17 +21,29 @@ BYTES = 16
 THREADS, MOST_ROWS = 256, 4096
 
 
-def copy_rows(dtype: DType, rows: int, columns: int, from_pitch: int, to_pitch: int) -> Launch:
-    """Return the launch that copies buffer 0, rows of `from_pitch` elements, to buffer 1."""
+def copy_rows(
+    dtype: DType,
+    rows: int,
+    columns: int,
+    from_pitch: int,
+    to_rows: int,
+    to_columns: int,
+    to_pitch: int,
+) -> Launch:
+    """Return the launch that copies buffer 0 to buffer 1, which may have more rows and columns.
+
+    What the source has not is zero. Pitches are elements from one row to the next.
+    """
     stored = f"u{8 * dtype.itemsize}"
     name = f"copy_rows_{stored}"
+    names = ("rows", "columns", "from_pitch", "to_rows", "to_columns", "to_pitch")
     source = text("pitch.cuh") + (
         f"DG_KERNEL void __launch_bounds__({THREADS}) {name}(const {stored} *from, {stored} *to, "
-        "i64 rows, i64 columns, i64 from_pitch, i64 to_pitch) {\n"
-        "dg_copy_rows(from, to, rows, columns, from_pitch, to_pitch);\n}\n"
+        f"{', '.join(f'i64 {n}' for n in names)}) {{\n"
+        f"dg_copy_rows(from, to, {', '.join(names)});\n}}\n"
     )
-    stores = columns * dtype.itemsize // BYTES + 2  # with those at the ends of a row
-    numbers = (rows, columns, from_pitch, to_pitch)
+    stores = to_columns * dtype.itemsize // BYTES + 2  # with those at the ends of a row
+    numbers = (rows, columns, from_pitch, to_rows, to_columns, to_pitch)
     scalars = tuple([(int64, n) for n in numbers])
-    groups = (ceil_div(stores, THREADS), min(rows, MOST_ROWS), 1)
+    groups = (ceil_div(stores, THREADS), min(to_rows, MOST_ROWS), 1)
     return Launch(source, name, (0, 1), scalars, groups, (THREADS, 1, 1))

@@ -9,10 +9,11 @@ the same bits.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from duograph.backend import disk_cache
 from duograph.backend.protocol import Call
@@ -21,20 +22,13 @@ from duograph.errors import DeviceMemoryError
 if TYPE_CHECKING:
     from .device import CudaDevice
 
-__all__ = ["Candidate", "fastest", "wanted"]
+__all__ = ["fastest", "wanted"]
 
 # Version of the entries of the disk cache, and their suffix.
 FORMAT, SUFFIX = "1", ".choice"
 # Rounds whose shortest counts, and about how long the calls of a round should take, in seconds.
-ROUNDS, ROUND = 3, 5e-4
+ROUNDS, ROUND = 2, 5e-4
 MOST_CALLS = 20
-
-
-class Candidate(NamedTuple):
-    """One way to compute an op: its name, and a function that prepares the call or returns None."""
-
-    name: str
-    make: Callable[[], Call | None]
 
 
 def wanted() -> bool:
@@ -43,39 +37,41 @@ def wanted() -> bool:
 
 
 def fastest(
-    device: CudaDevice, what: str, candidates: Sequence[Candidate], sizes: Sequence[int]
+    device: CudaDevice,
+    what: str,
+    candidates: Iterable[tuple[str, Call]],
+    make: Callable[[str], Call | None],
+    sizes: Sequence[int],
 ) -> Call | None:
     """Return the prepared call that takes the least time, as this or an earlier process measured.
 
     Args:
         device: the device.
         what: text that tells this op and its types from all others.
-        candidates: ways to compute it.
+        candidates: names and calls of the ways to compute it; each is measured before the next is
+            taken.
+        make: prepares the call with a given name, or returns None.
         sizes: bytes of the operands.
     """
     key = disk_cache.key_of("cuda choice", FORMAT, device.name, what)
     known = disk_cache.read(key, SUFFIX)
-    for candidate in candidates:
-        if known is not None and candidate.name == known.decode():
-            call = candidate.make()
-            if call is not None:
-                return call
-    best, chosen, name = float("inf"), None, ""
+    kept = None if known is None else make(known.decode())
+    if kept is not None:
+        return kept
+    best, chosen = float("inf"), ""
     with device.lock:  # nothing else runs on the device's stream meanwhile
         operands = [device.allocate(nbytes, "tuning") for nbytes in sizes]
-        for candidate in candidates:
-            call = candidate.make()
-            if call is None:
-                continue
+        for name, call in candidates:
             try:
-                taken = _seconds(device, lambda call=call: call(*operands), best)  # type: ignore[misc]
+                taken = _seconds(device, functools.partial(call, *operands), best)
             except DeviceMemoryError:
                 continue
             if taken < best:
-                best, chosen, name = taken, call, candidate.name
-    if chosen is not None:
-        disk_cache.store(key, SUFFIX, name.encode())
-    return chosen
+                best, chosen = taken, name
+    if not chosen:
+        return None
+    disk_cache.store(key, SUFFIX, chosen.encode())
+    return make(chosen)
 
 
 def _seconds(device: CudaDevice, run: Callable[[], object], best: float) -> float:

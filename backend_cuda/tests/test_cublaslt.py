@@ -133,8 +133,10 @@ def test_lines_that_are_not_aligned_are_copied(backend, fake, m, n, k, dtype, mo
         before = fake.fake_calls()
         got = _wide(_product(x, y, a, b))
         assert fake.fake_calls() == before + 1
-        odd = [lines % 8 for lines in (m if a else k, k if b else n, n)]
-        assert len(copies) == (sum(map(bool, odd)) if "16" in dtype else 0)
+        adjacent = ["mk"[not a], "nk"[b], "n"]  # the axes of lines of x, y and the result
+        odd = {axis for axis in adjacent if {"m": m, "n": n, "k": k}[axis] % 8}
+        wanted = sum(bool(odd & {*axes}) for axes in ("mk", "nk", "mn"))
+        assert len(copies) == (wanted if "16" in dtype else 0)
         np.testing.assert_allclose(got, want, atol=NEAR[dtype] * np.abs(want).max(), rtol=0)
 
 

@@ -234,13 +234,14 @@ def tuned(library, monkeypatch, tmp_path):
     return library
 
 
-def _chosen(package):
+def _chosen(package, kernel=1):
     """Prepare and run a convolution anew; return the plans that ran, and how many were measured."""
     backend = package.backend
     backend.device(0).cudnn()._plans.clear()  # as in another process
-    types = [TensorType.of(shape, ms.float32) for shape in ((2, 3, 8, 8), (4, 3, 3, 3))]
+    types = [TensorType.of(s, ms.float32) for s in ((2, 3, 8, 8), (4, 3, kernel, kernel))]
+    pad = kernel // 2
     package.slow.clear()
-    call = backend.prepare(OPS["conv"], types, WINDOW, 0)
+    call = backend.prepare(OPS["conv"], types, {**WINDOW, "padding": ((pad, pad),) * 2}, 0)
     package.ran.clear()
     call(*[backend.device(0).allocate(t.nbytes, "operand") for t in types])
     return package.ran, len(package.slow)
@@ -253,6 +254,12 @@ def test_fastest_plan_is_chosen_and_kept(tuned):
     assert _chosen(tuned) == (["eng_7"], 2), "it takes as long as our own kernels, which are last"
     tuned.plans = []
     assert _chosen(tuned) == ([], 1)
+
+
+def test_own_kernels_are_measured_only_where_cublaslt_computes(tuned):
+    assert _chosen(tuned, 3) == (["eng_2"], 2)
+    tuned.plans = []
+    assert _chosen(tuned, 5) == ([], 0)
 
 
 def test_measuring(library):

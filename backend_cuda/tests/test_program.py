@@ -367,6 +367,23 @@ def test_an_update_writes_over_the_old_value(device):
         assert {function.__name__ for function, *_ in graph} == {"cuLaunchKernel"}
 
 
+def test_programs_share_an_arena(device):
+    """What is in it is not needed after a launch, and launches follow each other."""
+    gc.collect()
+    functions = (
+        lambda x, w: ops.matmul(ops.matmul(x, w), w),
+        lambda x, w: ops.matmul(ops.tanh(ops.matmul(x, w)), w),
+    )
+    programs = [[ms.jit(f, jit_level=level) for level in ("O2", "O0")] for f in functions]
+    x, w = _operands(0)
+    found = [[run(x, w) for _ in range(3)] for run, _ in programs]
+    arena = device.arena(1, "test")
+    for (run, want), kept in zip(programs, found, strict=True):
+        for got in (*kept, run(x, w)):
+            np.testing.assert_allclose(got.asnumpy(), want(x, w).asnumpy(), rtol=1e-4)
+    assert device.arena(1, "test").pointer == arena.pointer
+
+
 def test_requests_are_placed_without_overlap():
     draw = np.random.default_rng(0)
     pool = Pool(lambda size, *_: (1 << 30, 1 << 40), True, 1 << 20)
@@ -478,3 +495,32 @@ def test_out_of_memory_in_a_step_changes_nothing(device, monkeypatch):
     np.testing.assert_array_equal(kept.asnumpy(), before)
     run()
     np.testing.assert_array_equal(kept.asnumpy(), before)
+
+
+@emulated_only
+@pytest.mark.parametrize(
+    "function, shapes",
+    [
+        (lambda x: ops.tanh(x) * 2 + ops.exp(x), [(7, 64), (9, 64), (5, 48)]),
+        (lambda x: ops.tanh(x) * 2 + ops.exp(x), [(63,), (97,)]),
+        (lambda x: ops.relu(x + x[0]), [(7, 64), (9, 64)]),
+        (lambda x: ops.softmax(ops.tanh(x), -1) * x, [(7, 64), (9, 64)]),
+    ],
+    ids=["elements", "odd elements", "broadcast", "rows"],
+)
+def test_one_kernel_for_every_number_of_elements(function, shapes, device, monkeypatch):
+    """Their number is an argument, so that another batch size compiles nothing."""
+    built = []
+    real = type(device).build
+    monkeypatch.setattr(
+        type(device), "build", lambda self, source: built.append(source) or real(self, source)
+    )
+    for k, shape in enumerate(shapes):
+        run, want = ms.jit(function, jit_level="O1"), ms.jit(function, jit_level="O0")
+        x = ms.Tensor(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape))
+        with monkeypatch.context() as m:
+            m.setattr(type(device), "build", real)
+            expected = want(x.move_to(DEVICE)).asnumpy()
+        before = len(built)
+        np.testing.assert_allclose(run(x.move_to(DEVICE)).asnumpy(), expected, rtol=1e-5)
+        assert k == 0 or len(built) == before

@@ -351,14 +351,18 @@ class GridPrinter(LoopPrinter):
         p, memory = self.program, self.memory
         dtypes = {x.operand: SUFFIX[x.dtype] for x in p.operands}
         parameters = [f"{memory}const {dtypes.get(k, 'u8')} *arg{k}" for k in range(p.n_operands)]
+        # results of an element-wise kernel may share memory with operands: see `overwrites`
+        alone = "DG_RESTRICT " if p.elements is None else ""
         parameters += [
-            f"{memory}{SUFFIX[dtype]} *DG_RESTRICT out{k}" for k, dtype in enumerate(p.results)
+            f"{memory}{SUFFIX[dtype]} *{alone}out{k}" for k, dtype in enumerate(p.results)
         ]
         parameters += [f"{memory}{SUFFIX[x.dtype]} *DG_RESTRICT {x.name}_parts" for x in p.partials]
         if p.checks:
             parameters.append(f"{memory}i64 *record")
         if p.work is Work.SPAN:
             parameters += ["const i64 total", "const i64 grain"]
+        if p.elements is not None:
+            parameters.append("const i64 elements")
         parameters += [f"const i32 watched{k}" for k in range(len(p.watched))]
         lanes = p.lanes * p.rows if p.work is Work.GROUP else 0
         return f"{self.dialect.definition(name, lanes)}({', '.join(parameters)}) {{"

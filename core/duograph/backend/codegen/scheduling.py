@@ -285,8 +285,10 @@ class _Elements(Scheduler):
         if across or width > 1:
             width = widest if across else width
             body = self.packs(width, self.read_across if across else self.read_row)
-            return self.program(Work.ITEM, -(-self.plan.n // width), width, body)
-        return self.program(Work.ITEM, self.plan.n, 1, self.item())
+        else:
+            body = self.item()
+        made = self.program(Work.ITEM, -(-self.plan.n // width), width, body)
+        return dataclasses.replace(made, elements=self.plan.n)
 
     def pack_width(self) -> int:
         """Return how many adjacent elements each work item of a grid computes."""
@@ -314,12 +316,12 @@ class _Elements(Scheduler):
         body: list[Statement] = [
             Position(self.index, "item", "item"),
             self.let("i", name("item") * width),
-            Exit(i >= self.plan.n, "return"),
+            Exit(i >= name("elements"), "return"),
         ]
         left = None
         if self.plan.n % width:
             left = name("left")
-            body.append(self.let("left", number(self.plan.n) - i))
+            body.append(self.let("left", name("elements") - i))
         before, loads = read(width, left)
         results = [(f"made{k}", dtype) for k, (_, dtype) in enumerate(self.plan.outputs)]
         body += [*before, *(NewPack(made, dtype, width) for made, dtype in results)]
@@ -380,7 +382,7 @@ class _Elements(Scheduler):
         i, j = name("i"), name("i")
         body: list[Statement] = [
             Position(self.index, "i", "item"),
-            Exit(i >= self.plan.n, "return"),
+            Exit(i >= name("elements"), "return"),
         ]
         if len(self.plan.axes) > 1:
             row, j = name("row"), name("j")

@@ -85,6 +85,8 @@ def _division(
     if program.work is Work.ITEM:
         items = min(device.group, ITEMS)
         groups = ceil_div(program.size, items)
+        if program.elements is not None:
+            numbers = ((int64, program.elements),)
     elif program.work is Work.GROUP:
         items = program.lanes * program.rows
         groups = ceil_div(program.size, program.rows)
