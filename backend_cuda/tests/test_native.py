@@ -263,6 +263,11 @@ def test_failing_driver_functions():
     gate.blocked = True
     with pytest.raises(SystemExit):
         gate.enter()
+    thread = threading.Thread(target=gate.hold)  # it ends as the holder, as after a fork
+    thread.start()
+    thread.join()
+    with pytest.raises(SystemExit):
+        gate.enter()
 
 
 @pytest.mark.parametrize("nbytes", [4, 64 << 10, (64 << 10) + 4, 3 * MIB, (64 << 20) + 4])

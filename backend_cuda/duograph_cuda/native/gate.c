@@ -29,7 +29,8 @@ static int Gate_init(Gate *gate, PyObject *arguments, PyObject *named) {
 
 /* Wait until no other thread has the device for itself. */
 static int pass(Gate *gate) {
-    while (gate->holder && gate->holder != PyThread_get_thread_ident()) {
+    /* a blocked gate is not waited for: in a forked process the holder does not exist */
+    while (!gate->blocked && gate->holder && gate->holder != PyThread_get_thread_ident()) {
         PyObject *answer = PyObject_CallMethod(gate->lock, "acquire", NULL);
         if (!answer) return -1;
         Py_DECREF(answer);
