@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from duograph.backend.costs import Costs
-from duograph.backend.grid import GridBackend, GridDevice, Launch
+from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
 from duograph.backend.locks import new_lock
 from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
-from duograph.dtype import ALL
+from duograph.dtype import ALL, float32
 from duograph.errors import DeviceError
 from duograph.op import Op
 from duograph.types import TensorType
@@ -25,9 +25,10 @@ from duograph.types import TensorType
 from . import attention, channels, cublaslt, cudnn, lines, rows, sorting, tuning
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
-from .cudnn_operations import CONVOLUTIONS, OPERATIONS, is_matmul
+from .cudnn_operations import CONVOLUTIONS, OPERATIONS
 from .device import CudaDevice
 from .driver import Driver, problem
+from .products import uses_tf32
 
 __all__ = ["Cuda"]
 
@@ -126,12 +127,16 @@ class Cuda(GridBackend):
             return own()
         sizes = tuple([r.nbytes for r in results])
         by_cudnn = functools.partial(library.call, device, op.name, operation, sizes, own)
-        if not (op.name in CONVOLUTIONS and tuning.wanted()):
-            return by_cudnn() or own()
+        convolves = op.name in CONVOLUTIONS
+        multiplies = convolves and self._multiplies(device, op, types, results, attributes)
+        if not (convolves and tuning.wanted()):
+            # of the two libraries, cuBLASLt is the faster without tensor cores
+            exact = types[0].dtype is float32 and not uses_tf32()
+            return (None if multiplies and exact else by_cudnn()) or own()
 
         def candidates() -> Iterator[tuple[str, Call]]:
             yield from library.plans(device, op.name, operation, sizes, own)
-            call = own() if is_matmul(operation) else None
+            call = own() if multiplies else None
             if call is not None:
                 yield OWN, call
 
@@ -143,6 +148,19 @@ class Cuda(GridBackend):
             [t.nbytes for t in types],
         )
         return call or own()
+
+    def _multiplies(
+        self,
+        device: CudaDevice,
+        op: Op,
+        types: tuple[TensorType, ...],
+        results: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+    ) -> bool:
+        """Return whether our own plan of a convolution is a matmul by cuBLASLt."""
+        plan = self.plan(device, op, types, results, attributes)
+        launches = plan.launches if isinstance(plan, Plan) else ()
+        return any(isinstance(launch, cublaslt.Called) for launch in launches)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         build = functools.partial(super().launcher, device, name)

@@ -18,7 +18,7 @@ from .attention import JOINT, JOINT_GRAD, SEPARATE, SEPARATE_GRAD, Part, packed,
 from .cudnn import TYPES, Buffer, Operation
 from .products import uses_tf32
 
-__all__ = ["CONVOLUTIONS", "OPERATIONS", "is_matmul"]
+__all__ = ["CONVOLUTIONS", "OPERATIONS"]
 
 # Results must not depend on the order of threads, be rounded in between, or mix elements that are
 # far apart, which may be infinite: an FFT mixes whole images, Winograd's algorithm small tiles.
@@ -76,18 +76,6 @@ def _conv_input_grad(types: Types, results: Types, **attributes: Any) -> Operati
 
 def _conv_weight_grad(types: Types, results: Types, **attributes: Any) -> Operation | None:
     return _convolution("conv_wgrad", ("image", "loss"), types, results, **attributes)
-
-
-def is_matmul(operation: Operation) -> bool:
-    """Return whether a convolution, or its gradient, multiplies images as they are in memory.
-
-    Then cuBLASLt computes it in our own kernels' place, and may be faster than cuDNN.
-    """
-    settings = dict(operation.settings)
-    grad = operation.method == "conv_wgrad"
-    weights = operation.results[0] if grad else operation.operands[1][1]
-    padding = (*settings["pre_padding"], *settings["post_padding"])
-    return {*weights.shape[2:], *settings["stride"]} == {1} and not any(padding)
 
 
 def _buffer(place: int, dtype: DType, part: Part) -> Buffer:

@@ -24,6 +24,7 @@ import pytest
 from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.op import OPS
+from duograph.types import TensorType
 from duograph_cuda import cublaslt, sources
 from duograph_cuda.emulation.backend import CudaEmulated
 
@@ -190,6 +191,17 @@ def test_1x1_convolution_is_a_matmul(backend, fake, groups, dtype):
         assert fake.fake_calls() == before + (groups == 1 or name == "conv_weight_grad")
         np.testing.assert_allclose(got, want, atol=NEAR[dtype] * 10 * np.abs(want).max())
         OPS[name].forget_calls()
+
+
+def test_convolutions_by_cublaslt_are_known(backend):
+    """The choice between cuBLASLt and cuDNN needs it."""
+    window = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+    for kernel, found in ((1, True), (3, False)):
+        size = 13 - kernel
+        shapes = (3, 8, 12, 12), (6, 8, kernel, kernel), (3, 6, size, size)
+        types = [TensorType.of(shape, ms.float32) for shape in shapes]
+        given = backend.device(0), OPS["conv"], types[:2], types[2:], window
+        assert backend._multiplies(*given) is found
 
 
 def test_own_kernel_runs_without_an_algorithm(backend, fake):

@@ -247,19 +247,28 @@ def _chosen(package, kernel=1):
     return package.ran, len(package.slow)
 
 
-def test_fastest_plan_is_chosen_and_kept(tuned):
-    assert _chosen(tuned) == (["eng_2"], 3), "two plans and our own kernels"
+def test_fastest_plan_is_chosen_and_kept(tuned, monkeypatch):
+    assert _chosen(tuned, 3) == (["eng_2"], 2), "our own kernels have no chance"
+    monkeypatch.setattr(WithLibrary, "_multiplies", lambda *_: True)  # by cuBLASLt
+    assert _chosen(tuned) == (["eng_2"], 3), "two plans and our own"
     assert _chosen(tuned) == (["eng_2"], 0), "it was measured again"
     tuned.plans = ["eng_7"]  # the kept choice does not exist any more
-    assert _chosen(tuned) == (["eng_7"], 2), "it takes as long as our own kernels, which are last"
+    assert _chosen(tuned) == (["eng_7"], 2), "it takes as long as our own plan, which is last"
     tuned.plans = []
     assert _chosen(tuned) == ([], 1)
 
 
-def test_own_kernels_are_measured_only_where_cublaslt_computes(tuned):
-    assert _chosen(tuned, 3) == (["eng_2"], 2)
-    tuned.plans = []
-    assert _chosen(tuned, 5) == ([], 0)
+def test_cublaslt_is_preferred_without_tensor_cores(library, monkeypatch):
+    monkeypatch.setattr(WithLibrary, "_multiplies", lambda *_: True)
+    _convolve("1x1", "float32", NEAR["float32"])
+    assert not library.calls
+    _convolve("1x1", "float16", NEAR["float16"])
+    assert len(library.calls) == 3
+    monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    for name in CONVOLVING:
+        OPS[name].forget_calls()
+    _convolve("1x1", "float32", NEAR["float32"])
+    assert len(library.calls) == 6
 
 
 def test_measuring(library):

@@ -193,7 +193,7 @@ def extremes(x, y):
     return ops.amax(x, -1), ops.equal(x, ops.amax(x, -1, keepdims=True)).astype(ms.int32).sum(-1)
 
 
-ROWS = (17, 64, 250, 513, 1001, 4096, 9001)
+ROWS = (3, 5, 8, 10, 17, 31, 49, 64, 120, 250, 513, 1001, 4096, 9001)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -236,9 +236,12 @@ REDUCED = {
     "a vector": ((100_003,), (0,)),
     "all": ((37, 64), (0, 1)),
     "nothing": ((0, 5), (0,)),
+    "empty rows": ((5, 0), (1,)),
     "rows": ((9, 1024), (1,)),
     "odd rows": ((9, 1021), (1,)),
     "short rows": ((300, 6), (1,)),
+    "rows of a warp": ((45, 100), (1,)),
+    "rows of half a warp": ((45, 64), (1,)),
     "columns": ((700, 136), (0,)),
     "odd columns": ((700, 33), (0,)),
     "few columns": ((3000, 3), (0,)),

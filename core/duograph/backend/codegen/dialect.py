@@ -140,7 +140,7 @@ class GridDialect(Dialect):
 
     Attributes:
         shuffles: whether the work items of a warp of 32 exchange registers by DG_SHUFFLE(x, bits)
-            and DG_OF_FIRST(x).
+            and DG_OF_FIRST(x, lanes).
         bounds: format of the qualifier that tells the compiler a kernel's number of work items in
             a group; "" if there is none.
     """

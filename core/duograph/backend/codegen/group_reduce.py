@@ -24,9 +24,10 @@ def group_reduction(
         combine: how two values are combined.
         acc: the variable; afterwards each work item has the result in it.
         shared: name of an array in shared memory with an element for each work item.
-        lanes: work items of the group; ``lane`` is the number of each.
+        lanes: work items of the group; ``lane`` is the number of each. Parts of a warp may be
+            groups of their own if the language shuffles.
     """
-    if not dialect.shuffles or lanes < WARP:
+    if not dialect.shuffles:
         combined = combine.text(f"{shared}[lane]", f"{shared}[lane + far]")
         return [
             f"{shared}[lane] = {acc};",
@@ -40,14 +41,14 @@ def group_reduction(
         ]
     lines = [
         "DG_UNROLL",
-        f"for (i32 far = {WARP // 2}; far > 0; far /= 2) {{",
+        f"for (i32 far = {min(lanes, WARP) // 2}; far > 0; far /= 2) {{",
         f"    const {SUFFIX[combine.dtype]} other = DG_SHUFFLE({acc}, far);",
         f"    {combine.text(acc, 'other')}",
         "}",
     ]
-    if lanes == WARP:
+    if lanes <= WARP:
         # the partners of an exchange may differ in the sign of a zero
-        return [*lines, f"{acc} = DG_OF_FIRST({acc});"]
+        return [*lines, f"{acc} = DG_OF_FIRST({acc}, {lanes});"]
     return [
         *lines,
         f"if (lane % {WARP} == 0) {shared}[lane / {WARP}] = {acc};",

@@ -364,7 +364,7 @@ class GridPrinter(LoopPrinter):
         if p.elements is not None:
             parameters.append("const i64 elements")
         parameters += [f"const i32 watched{k}" for k in range(len(p.watched))]
-        lanes = p.lanes if p.work is Work.GROUP else 0
+        lanes = p.lanes * p.rows if p.work is Work.GROUP else 0
         return f"{self.dialect.definition(name, lanes)}({', '.join(parameters)}) {{"
 
     def begin(self) -> None:

@@ -490,7 +490,8 @@ class LoopProgram:
         partials: memory for partial results that a second kernel combines.
         checks: the gathers and scatters whose indices the kernel checks.
         body: the kernel's statements.
-        lanes: work items in a group, if `work` is GROUP.
+        lanes: work items that share a row, if `work` is GROUP.
+        rows: rows of a group, if `work` is GROUP.
         elements: number of elements that the kernel gets as its argument ``elements``, so that its
             source does not depend on it; None: there is no such argument.
     """
@@ -505,6 +506,7 @@ class LoopProgram:
     body: tuple[Statement, ...]
     partials: tuple[Partial, ...] = ()
     lanes: int = 1
+    rows: int = 1
     elements: int | None = None
 
     @property

@@ -38,9 +38,10 @@ typedef double f64;
 #endif
 #define DG_METHOD __device__ __forceinline__ /* qualifiers of a struct's member function */
 #define DG_BARRIER() __syncthreads()
-/* the value x of the thread whose number in the warp differs in these bits; of the first thread; all threads call them */
+/* the value x of the thread whose number in the warp differs in these bits; of the first thread of each `lanes` threads;
+ * all threads call them */
 #define DG_SHUFFLE(x, bits) __shfl_xor_sync(0xffffffffu, x, bits)
-#define DG_OF_FIRST(x) __shfl_sync(0xffffffffu, x, 0)
+#define DG_OF_FIRST(x, lanes) __shfl_sync(0xffffffffu, x, 0, lanes)
 
 /* A pack: adjacent elements that are loaded or stored at once. DG_UNROLL: the next loop must be unrolled. */
 template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) dg_pack { T v[N]; };

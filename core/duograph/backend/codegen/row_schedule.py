@@ -25,6 +25,7 @@ from .loop_program import (
     GroupReduce,
     Index,
     LaneLoop,
+    Let,
     Load,
     LoopProgram,
     NewPack,
@@ -39,6 +40,7 @@ from .loop_program import (
     Take,
     Work,
     WritePack,
+    least,
     name,
     number,
 )
@@ -50,16 +52,17 @@ from .scheduling import Scheduler, Target
 __all__ = ["HELD", "row_program"]
 
 # Bytes of a row that a processor keeps between two passes, on the stack; elements that a work item
-# of a group keeps, and packs of an operand. Rows up to SHORT_ROW have one work item on a grid. From
+# of a group keeps, and packs of an operand. Rows up to SHORT_ROW have one work item on a grid, and
+# rows up to FEW where parts of a warp can share a row. From
 # UNEVEN on, rows whose length is no multiple of a pack have incomplete packs at their ends.
-ROW_BYTES, KEPT, HELD, SHORT_ROW, UNEVEN = 32768, 16, 4, 16, 512
+ROW_BYTES, KEPT, HELD, SHORT_ROW, FEW, UNEVEN = 32768, 16, 4, 16, 4, 512
 # Bytes of registers for held packs; work items of a group of 1024 have half as many registers.
 HELD_BYTES = 192
 
 
 def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
     """Return the loop program of a fused region that reduces along rows."""
-    if target.spans or plan.row <= SHORT_ROW:
+    if target.spans or plan.row <= (FEW if target.shared_warps else SHORT_ROW):
         return _RowSpan(target, plan).made()
     return _GroupRow(target, plan).made()
 
@@ -224,7 +227,12 @@ class _GroupRow(_Rows):
         self.width, self.uneven = self.pack_of_row()
         self.packed = [x for x in self.moving if self.in_packs(x)] if self.width > 1 else []
         count = -(-(plan.row + (self.width - 1) * self.uneven) // self.width)
-        self.lanes = target.lanes(count)
+        self.lanes, self.rows = target.lanes(count), 1
+        if target.shared_warps:
+            if count < WARP:
+                self.lanes = 1 << (count.bit_length() - 1)
+            if self.lanes <= WARP:
+                self.rows = target.shared_warps // self.lanes
         self.each = -(-count // self.lanes)
         if self.uneven or self.each * self.width > KEPT:
             self.kept = set()
@@ -248,7 +256,7 @@ class _GroupRow(_Rows):
         width, widest = pack_width(sizes, row, False), pack_width(sizes, row, True)
         if width < widest and row >= UNEVEN:
             return widest, True
-        while width > 1 and row // width < WARP:
+        while not self.target.shared_warps and width > 1 and row // width < WARP:
             width //= 2
         return width, False
 
@@ -262,21 +270,27 @@ class _GroupRow(_Rows):
 
     def made(self) -> LoopProgram:
         shared = sorted({SUFFIX[self.combine(v).dtype] for v in self.reductions})
-        body: list[Statement] = [
-            *(Array(t, f"shared_{t}", name("lanes"), Space.SHARED) for t in shared),
-            Position("i32", "lane", "lane"),
-            Position(self.index, "row", "group"),
-            *self.kept_arrays(self.each * self.width),
-        ]
+        rows = self.plan.n // self.plan.row
+        body: list[Statement] = []
+        if self.rows == 1:
+            body += [Array(t, f"shared_{t}", name("lanes"), Space.SHARED) for t in shared]
+            body += [Position("i32", "lane", "lane"), Position(self.index, "row", "group")]
+        else:
+            place, found = name("place"), name("found")
+            body += [Position("i32", "place", "lane"), Position(self.index, "group", "group")]
+            body.append(Let("i32", (("lane", place % self.lanes),)))
+            body.append(self.let("found", name("group") * self.rows + place // self.lanes))
+            # all work items of a warp exchange values: the rest repeats the last row
+            body.append(self.let("row", least(found, number(rows - 1))))
+        body += self.kept_arrays(self.each * self.width)
         for x in sorted(self.held):
             type_ = pack_type(self.plan.accesses[x].dtype, self.width)
             body.append(Array(type_, f"{x}_held", number(self.each)))
         if self.uneven:
             body.append(self.let("shift", name("row") * self.plan.row % self.width))
         body += [*self.row(), *self.results(lane_zero=True)]
-        rows = self.plan.n // self.plan.row
         made = self.program(Work.GROUP, rows, self.plan.row, body)
-        return dataclasses.replace(made, lanes=self.lanes)
+        return dataclasses.replace(made, lanes=self.lanes, rows=self.rows)
 
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]

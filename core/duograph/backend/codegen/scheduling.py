@@ -72,6 +72,8 @@ class Target:
         narrow: whether index arithmetic is done in 32 bits where these suffice.
         combine: function of ("+" or "max", dtype) that returns how a reduction combines elements.
         lanes: function of a row's length that returns how many work items share the row.
+        shared_warps: work items of a group whose parts of a warp have a short row each; 0 if parts
+            of a warp cannot exchange values.
         row_bytes: most bytes of a row's values to keep between two passes over it.
         split: function of (outer, rows, width) that returns into how many pieces a column reduction
             divides its rows; None: pieces for a processor's cache.
@@ -83,6 +85,7 @@ class Target:
     streams: bool = False
     narrow: bool = False
     lanes: Callable[[int], int] | None = None
+    shared_warps: int = 0
     split: Callable[[int, int, int], int] | None = None
 
 

@@ -63,6 +63,7 @@ def _target(device: GridDevice) -> Target:
         combine=combine,
         narrow=True,
         lanes=functools.partial(row_lanes, device),
+        shared_warps=min(device.group, ITEMS) if device.dialect.shuffles else 0,
         split=functools.partial(parts_of, device),
     )
 
@@ -87,7 +88,8 @@ def _division(
         if program.elements is not None:
             numbers = ((int64, program.elements),)
     elif program.work is Work.GROUP:
-        items = program.lanes
+        items = program.lanes * program.rows
+        groups = ceil_div(program.size, program.rows)
     else:
         grain = 1
         if device.serial:

@@ -16,7 +16,7 @@ from ...dtype import DType, bfloat16, bool_, float16, float32, int32, uint32, ui
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from ..codegen.expression import constant
-from ..codegen.group_reduce import group_reduction
+from ..codegen.group_reduce import WARP, group_reduction
 from ..codegen.packs import pack_width, read_pack
 from ..codegen.printer import print_expression
 from ..codegen.row_schedule import HELD
@@ -262,15 +262,29 @@ class _Reduction:
         )
 
     def group_row(self) -> Launch:
-        """Return the launch of a reduction pass in which a group of work items reduces each row."""
+        """Return the launch of a reduction pass in which a group of work items reduces each row.
+
+        Where parts of a warp can exchange values, they have a short row each.
+        """
         k, acc, combine = self.k, self.acc, self.combine
-        lanes = lanes_for(self.device, ceil_div(self.chunk, self.width))
-        k.line(
-            f"enum {{ lanes = {lanes} }};",
-            f"DG_SHARED {acc} shared[lanes];",
-            "const i32 lane = DG_PLACE(0);",
-            "const ix at = (ix)DG_GROUP(0);",
-        )
+        packs = ceil_div(self.chunk, self.width)
+        lanes, rows = lanes_for(self.device, packs), 1
+        if k.dialect.shuffles:
+            lanes = min(lanes, 1 << max(packs.bit_length() - 1, 0))
+            rows = self.device.group // lanes if lanes <= WARP else 1
+        k.line(f"enum {{ lanes = {lanes} }};")
+        if rows == 1:
+            k.line(
+                f"DG_SHARED {acc} shared[lanes];",
+                "const i32 lane = DG_PLACE(0);",
+                "const ix at = (ix)DG_GROUP(0);",
+            )
+        else:  # all work items of a warp exchange values: the rest repeats the last row
+            k.line(
+                "const i32 lane = DG_PLACE(0) % lanes;",
+                f"const ix found = (ix)DG_GROUP(0) * {rows} + DG_PLACE(0) / lanes;",
+                "const ix at = found < count ? found : count - 1;",
+            )
         self.range_of("(at % parts)")
         k.line("const ix from = at / parts * n;")
         self.start_columns()
@@ -283,7 +297,7 @@ class _Reduction:
             k.line("DG_UNROLL", f"for (i32 e = 1; e < {self.width}; e++) {{ {folded} }}")
         share_row(k, combine, "acc", lanes)
         k.line(f"if (lane == 0) out[at] = {self.rounded('acc')};")
-        return k.launch(self.step.size, size=(lanes,))
+        return k.launch(ceil_div(self.step.size, rows), size=(lanes * rows,))
 
     def start_columns(self) -> None:
         """Emit the definition of `column`: an accumulator for each element of a pack."""
