@@ -24,8 +24,8 @@ __all__ = ["Staging"]
 IMMEDIATE = 64 << 10
 # Larger arrays go straight to the device, and the call waits for the transfer.
 LARGEST = 64 << 20
-# Arrays of more bytes are copied in pieces of this size by several threads; each piece is on its way
-# while the next ones are copied.
+# Arrays of more bytes are copied in pieces of this size by several threads; each piece is on its
+# way while the next ones are copied.
 PIECE = 2 << 20
 THREADS = 4
 # Bytes of page-locked memory that are kept, at most.
