@@ -22,6 +22,8 @@ Step = tuple[Callable[[], object], Callable[[], object], Callable[[object], floa
 RATE = 1e-4
 SIDES = ("PyTorch", "torch.compile", "JAX")
 NETWORKS = ("mlp", "resnet50", "gpt")
+# "max-autotune" takes minutes to compile; "reduce-overhead" uses CUDA graphs as well
+COMPILE_MODE = os.environ.get("BENCH_TORCH_MODE", "max-autotune")
 
 
 def uses_tf32() -> bool:
@@ -109,7 +111,7 @@ def pytorch(name: str, arrays: tuple, short: bool, small: bool, compiled: bool) 
         return torch.nn.functional.cross_entropy(out.float().flatten(0, -2), y.flatten())
 
     torch.compiler.reset()  # or it takes the shapes of one workload after another for a dynamic one
-    forward = torch.compile(loss_of, mode="max-autotune", dynamic=False) if compiled else loss_of
+    forward = torch.compile(loss_of, mode=COMPILE_MODE, dynamic=False) if compiled else loss_of
 
     def step() -> object:
         optimizer.zero_grad()

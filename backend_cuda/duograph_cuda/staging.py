@@ -9,7 +9,9 @@ its own and starts the transfer from there; an event tells when the buffer is fr
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import ctypes
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,9 +24,19 @@ __all__ = ["Staging"]
 IMMEDIATE = 64 << 10
 # Larger arrays go straight to the device, and the call waits for the transfer.
 LARGEST = 64 << 20
+# Arrays of more bytes are copied in pieces of this size by several threads; each piece is on its
+# way while the next ones are copied.
+PIECE = 2 << 20
+THREADS = 4
 # Bytes of page-locked memory that are kept, at most.
 LIMIT = 256 << 20
 SMALLEST = 1 << 20
+
+
+@functools.cache
+def _threads() -> concurrent.futures.ThreadPoolExecutor:
+    """Return the threads that copy large arrays, started at their first use."""
+    return concurrent.futures.ThreadPoolExecutor(THREADS, "duograph-upload")
 
 
 class Staging:
@@ -52,13 +64,29 @@ class Staging:
             size = max(SMALLEST, 1 << (nbytes - 1).bit_length())
             buffer, event = self._buffer(size)
             try:
-                ctypes.memmove(buffer, source, nbytes)
-                device.checked(
-                    "copy_in", "cuMemcpyHtoDAsync", target, buffer, nbytes, device.stream
-                )
+                self._transfer(target, buffer, source, nbytes)
                 device.checked("copy_in", "cuEventRecord", event, device.stream)
             finally:
                 self._buffers[size].append((buffer, event))
+
+    def _transfer(self, target: int, buffer: int, source: int, nbytes: int) -> None:
+        """Copy host memory to a buffer, and queue the transfer from there to the device."""
+        device = self.device
+        if nbytes <= PIECE:
+            ctypes.memmove(buffer, source, nbytes)
+            device.checked("copy_in", "cuMemcpyHtoDAsync", target, buffer, nbytes, device.stream)
+            return
+        pieces = [(at, min(PIECE, nbytes - at)) for at in range(0, nbytes, PIECE)]
+        copies = [
+            _threads().submit(ctypes.memmove, buffer + at, source + at, size) for at, size in pieces
+        ]
+        try:
+            for (at, size), copy in zip(pieces, copies):
+                copy.result()
+                places = target + at, buffer + at
+                device.checked("copy_in", "cuMemcpyHtoDAsync", *places, size, device.stream)
+        finally:
+            concurrent.futures.wait(copies)  # after an error the array may be gone
 
     def _buffer(self, size: int) -> tuple[int, Any]:
         """Return a buffer that no transfer uses, with its event; a new one while there is room."""

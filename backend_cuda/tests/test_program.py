@@ -280,18 +280,15 @@ def test_operand_that_moves_later(device):
                 )
 
 
-def test_failed_second_graph(device):
+@emulated_only
+def test_failed_second_graph(device, monkeypatch):
     """There is no memory for a second graph, so the values of the first one move."""
     whole, stepwise = ms.jit(_net, jit_level="O2"), ms.jit(_net, jit_level="O0")
     x, w = _operands(0)
     kept = [whole(x, w), whole(x, w)]
-    module = device.driver.module
-    if DEVICE == "CUDA-emulated":
-        module.cuGraphInstantiate = lambda *_: (emulated.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None)
-    try:
-        kept += [whole(x, w) for _ in range(3)]
-    finally:
-        vars(module).pop("cuGraphInstantiate", None)
+    none = emulated.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None
+    monkeypatch.setattr(device.driver.module, "cuGraphInstantiate", lambda *_: none)
+    kept += [whole(x, w) for _ in range(3)]
     for got in kept:
         np.testing.assert_allclose(got[0].asnumpy(), stepwise(x, w)[0].asnumpy(), rtol=1e-5)
 
@@ -348,7 +345,7 @@ def test_updates_as_step_by_step(update, device):
 
 
 @emulated_only
-def test_an_update_writes_over_the_old_value(device):
+def test_an_update_writes_over_the_old_value(device, monkeypatch):
     """So the graph has kernels alone, and copies nothing."""
     w, v = (ms.Parameter(ms.Tensor(np.ones(64, np.float32), device=DEVICE), name=n) for n in "wv")
     step = ms.jit(lambda x: _sgd(w, v, x), jit_level="O2")
@@ -356,12 +353,13 @@ def test_an_update_writes_over_the_old_value(device):
     graphs = []
     module = device.driver.module
     real = module.cuGraphInstantiate
-    module.cuGraphInstantiate = lambda graph, flags: graphs.append(graph) or real(graph, flags)
-    try:
-        for _ in range(3):
-            step(x)
-    finally:
-        del module.cuGraphInstantiate
+    monkeypatch.setattr(
+        module,
+        "cuGraphInstantiate",
+        lambda graph, flags: graphs.append(graph) or real(graph, flags),
+    )
+    for _ in range(3):
+        step(x)
     assert graphs
     for graph in graphs:
         assert {function.__name__ for function, *_ in graph} == {"cuLaunchKernel"}
