@@ -255,7 +255,9 @@ class _GroupRow(_Rows):
             return 1, False
         width, widest = pack_width(sizes, row, False), pack_width(sizes, row, True)
         if width < widest and row >= UNEVEN:
-            return widest, True
+            # single loads of other operands reach fewer lines of memory at once if packs are short
+            others = any(not self.is_in_order(x) for x in self.moving)
+            return min(widest, 4) if others else widest, True
         while not self.target.shared_warps and width > 1 and row // width < WARP:
             width //= 2
         return width, False
