@@ -40,6 +40,8 @@ __all__ = [
 # Extremes that a serial device keeps side by side: compilers do not reorder comparisons that
 # propagate NaN.
 LANES = 32
+# Adjacent elements that the work items of a group read at least, where there are as many.
+LINE = 32
 # Adjacent columns that one work item of a serial device reduces side by side.
 BLOCK = 256
 
@@ -195,19 +197,26 @@ def _width_of(step: _Pass, source: DType) -> int:
     return pack_width([source.itemsize], step.n, step.outer == 1)
 
 
-def _shape_of_group(device: GridDevice, inner: int, width: int) -> tuple[int, int]:
-    """Return (items along the columns, items along the rows) of a group that reduces columns."""
+def _shape_of_group(device: GridDevice, outer: int, n: int, inner: int) -> tuple[int, int]:
+    """Return (items along the columns, items along the n rows) of a group that reduces columns.
+
+    As many items lie along the columns as read LINE elements; more if the rows are few or the
+    groups are many, and fewer if the columns are few.
+    """
+    width = pack_width([4], inner, False)
     across = 1
-    while across < min(32, device.group) and across * width < inner:
+    while across < device.group and across * width < inner:
+        down, groups = device.group // across, outer * ceil_div(inner, across * width)
+        if across * width >= LINE and down <= n and (across >= 32 or groups < 8 * device.units):
+            break
         across *= 2
     return across, device.group // across
 
 
 def _column_parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
     """Return into how many parts a grid divides the rows of a reduction of columns."""
-    width = pack_width([4], inner, False)
-    across, down = _shape_of_group(device, inner, width)
-    busy = max(1, outer * ceil_div(inner, across * width))
+    across, down = _shape_of_group(device, outer, n, inner)
+    busy = max(1, outer * ceil_div(inner, across * pack_width([4], inner, False)))
     return max(1, min(ceil_div(4 * device.units, busy), n // (8 * down)))
 
 
@@ -352,7 +361,9 @@ class _Reduction:
         of the rows; the items of a column combine their values in shared memory.
         """
         k, combine, width = self.k, self.combine, self.width
-        across, down = _shape_of_group(self.device, self.step.inner, width)
+        across, down = _shape_of_group(
+            self.device, self.step.outer * self.step.parts, self.chunk, self.step.inner
+        )
         lanes = across * down
         blocks = ceil_div(self.step.inner, across * width)
         k.number("blocks", blocks)
