@@ -52,7 +52,7 @@ class Cuda(GridBackend):
         **attention.KERNELS,
     }
     # a fused region of rows reads them once from memory, and casts and additions join it
-    decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
+    decomposed = GridBackend.decomposed.union(rows.KERNELS, ("batch_norm_train", "batch_norm_grad"))
 
     # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
