@@ -20,7 +20,7 @@ __all__ = ["KERNELS"]
 FILES = ("vectors.cuh", "channels.cuh")
 # Threads of a block; elements that a thread reads together; blocks for each multiprocessor;
 # elements of a channel for one block at least.
-THREADS, TOGETHER, BUSY, LEAST = 256, 16, 16, 8192
+THREADS, TOGETHER, BUSY, LEAST = 256, 16, 8, 8192
 
 
 def _plan(

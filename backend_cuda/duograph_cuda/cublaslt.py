@@ -408,8 +408,7 @@ class _Chosen:
 
         def call(x: Any, y: Any, out: Any) -> str | None:
             room = device.allocate(workspace, name)
-            with device.lock:
-                device.enter()
+            with device.inside:
                 status = library.functions.cublasLtMatmul(
                     library.handle,
                     self.desc,

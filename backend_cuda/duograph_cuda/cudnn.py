@@ -183,8 +183,7 @@ class Library:
         `call`; there are not more than MOST_PLANS.
         """
         found: set[str] = set()
-        with device.lock:  # no other thread may capture meanwhile
-            device.enter()
+        with device.inside:  # no other thread may capture meanwhile
             try:
                 graph = self._described(operation)
             except self.refusals:
@@ -220,9 +219,8 @@ class Library:
                 made = [device.allocate(nbytes, name) for nbytes in sizes]
                 room = device.allocate(workspace, name)
                 handles: list[Memory] = [*operands, *made]
-                pointers = {k: handles[place].pointer + first for k, place, first in places}
-                with device.lock:
-                    device.enter()
+                with device.inside:
+                    pointers = {k: handles[place].pointer + first for k, place, first in places}
                     try:
                         built.graph.execute(pointers, room.pointer, handle=self.handle)
                         device.counts["launches"] += 1
@@ -256,9 +254,8 @@ class Library:
         `plan` is the plan's name; None: the one that cuDNN selects.
         """
         key = operation, plan
-        with device.lock:
+        with device.inside:
             if key not in self._plans:
-                device.enter()
                 self._plans[key] = None
                 try:
                     graph = self._described(operation)

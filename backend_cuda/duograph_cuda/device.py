@@ -77,6 +77,30 @@ class Alone:
         self.lock.release()
 
 
+class Inside:
+    """Context manager in which a device's CUDA context is current, and no other thread captures.
+
+    If another library has made its own context current, that one comes back afterwards.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.lock = device.lock
+        self.gate = device.gate
+        self.before: list[int] = []
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        try:
+            self.before.append(self.gate.enter())
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.gate.leave(self.before.pop())
+        self.lock.release()
+
+
 class Module:
     """A compiled CUDA source, loaded while a kernel of it is in use.
 
@@ -179,6 +203,7 @@ class CudaDevice(GridDevice):
             driver.address("cuGraphLaunch"),
         )
         self.alone = Alone(self)
+        self.inside = Inside(self)
         self.caching = driver.caching
         self.pool = Pool(self._segment, self.caching, SMALL)
         self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
@@ -204,16 +229,6 @@ class CudaDevice(GridDevice):
         """Raise the exception for a device that cannot be used any more."""
         raise DeviceError(f"{self.name}: {self.problem}")
 
-    def enter(self) -> int:
-        """Make the device's CUDA context current on this thread.
-
-        Another library may have made another one current; it is returned, for `gate.leave`.
-
-        Raises:
-            DeviceError: the device was lost, or this process was forked after its use.
-        """
-        return self.gate.enter()
-
     def failed(self, code: Any, what: str) -> NoReturn:
         """Raise the exception for a CUDA error code; mark the device if it is lost."""
         if int(code) in LOST:
@@ -229,15 +244,11 @@ class CudaDevice(GridDevice):
     def tried(self, name: str, *arguments: Any) -> tuple[Any, Any]:
         """Call a CUDA driver function in this device's context; return its code and its results.
 
-        No other thread may capture a CUDA graph at the same time, so the call holds `lock`.
+        Raises:
+            DeviceError: the device was lost, or this process was forked after its use.
         """
-        with self.lock:
-            before = self.gate.enter()
-            try:
-                code, *rest = getattr(self.driver.module, name)(*arguments)
-            finally:
-                if before:
-                    self.gate.leave(before)
+        with self.inside:
+            code, *rest = getattr(self.driver.module, name)(*arguments)
         return code, rest[0] if len(rest) == 1 else rest
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
@@ -306,8 +317,8 @@ class CudaDevice(GridDevice):
         )
 
     def memory_stats(self) -> dict[str, int]:
-        self.gate.leave(self.gate.enter())  # a lost device has no memory
-        pool = self.pool
+        with self.inside:  # a lost device has no memory
+            pool = self.pool
         return {
             "in_use": pool.in_use,
             "cached": pool.reserved - pool.in_use,
@@ -360,17 +371,15 @@ class CudaDevice(GridDevice):
 
     def library(self) -> Library | str:
         """Return cuBLASLt, loaded at the first call, or the reason why it is not available."""
-        with self.lock:
+        with self.inside:
             if self._library is None:
-                self.enter()
                 self._library = self._find_library()
             return self._library
 
     def cudnn(self) -> Cudnn | str:
         """Return cuDNN, loaded at the first call, or the reason why it is not available."""
-        with self.lock:
+        with self.inside:
             if self._cudnn is None:
-                self.enter()
                 self._cudnn = self._find_cudnn(int(self.stream))
             return self._cudnn
 

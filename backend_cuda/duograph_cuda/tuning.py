@@ -59,7 +59,7 @@ def fastest(
     if kept is not None:
         return kept
     best, chosen = float("inf"), ""
-    with device.lock:  # nothing else runs on the device's stream meanwhile
+    with device.alone:  # nothing else runs on the device's stream meanwhile
         operands = [device.allocate(nbytes, "tuning") for nbytes in sizes]
         for name, call in candidates:
             try:

@@ -174,10 +174,18 @@ def test_algorithm_is_chosen_once_per_shape(backend, fake):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("groups", [1, 2])
-def test_1x1_convolution_is_a_matmul(backend, fake, groups, dtype):
-    """The weight gradient is the sum of one product, in float32, for each image."""
-    window = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups}
-    x, w, dout = _tensors(dtype, (3, 8, 12, 11), (6, 8 // groups, 1, 1), (3, 6, 12, 11))
+@pytest.mark.parametrize("step, size", [(1, (12, 11)), (2, (26, 23))])
+def test_1x1_convolution_is_a_matmul(backend, fake, step, size, groups, dtype):
+    """The weight gradient is the sum of one product, in float32, for each image.
+
+    With steps, the elements that the convolution meets are copied.
+    """
+    window = {
+        "stride": (step, step), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups
+    }  # fmt: skip
+    places = [(n - 1) // step + 1 for n in size]
+    shapes = (3, 8, *size), (6, 8 // groups, 1, 1), (3, 6, *places)
+    x, w, dout = _tensors(dtype, *shapes)
     calls = {
         "conv": (x, w, {}),
         "conv_input_grad": (dout, w, {"input_shape": x.shape}),
@@ -201,6 +209,14 @@ def test_convolutions_by_cublaslt_are_known(backend):
         shapes = (3, 8, 12, 12), (6, 8, kernel, kernel), (3, 6, size, size)
         types = [TensorType.of(shape, ms.float32) for shape in shapes]
         given = backend.device(0), OPS["conv"], types[:2], types[2:], window
+        assert backend._multiplies(*given) is found
+    images = min(64, 4 * backend.device(0).units)
+    most = (1 << 30) // (images * 2048 * 4)  # one sum of filters * 2048 elements for each image
+    for filters, found in ((most, True), (most + 1, False)):
+        shapes = (images, 2048, 12, 12), (images, filters, 12, 12), (filters, 2048, 1, 1)
+        types = [TensorType.of(shape, ms.float32) for shape in shapes]
+        settings = {"weight_shape": shapes[2], **window}
+        given = backend.device(0), OPS["conv_weight_grad"], types[:2], types[2:], settings
         assert backend._multiplies(*given) is found
 
 

@@ -338,7 +338,14 @@ def test_scatter_add_by_sorted_indices(case, dtype, kind):
         _compare("scatter_add", (x, i, u), {"axis": axis}, 0)
 
 
-LINES = [((3, 5), 1), ((3, 2500), 1), ((1, 40000), 1), ((2, 700, 3), 1), ((900, 2), 0)]
+LINES = [
+    ((3, 5), 1),
+    ((2, 2500), 1),
+    ((1, 30001), 1),
+    ((1, 40000), 1),
+    ((2, 700, 3), 1),
+    ((900, 2), 0),
+]
 
 
 def _reals(shape, dtype, special):

@@ -352,7 +352,8 @@ class GridPrinter(LoopPrinter):
         dtypes = {x.operand: SUFFIX[x.dtype] for x in p.operands}
         parameters = [f"{memory}const {dtypes.get(k, 'u8')} *arg{k}" for k in range(p.n_operands)]
         # results of an element-wise kernel may share memory with operands: see `overwrites`
-        alone = "DG_RESTRICT " if p.elements is None else ""
+        shared = p.work is Work.ITEM and p.count is not None
+        alone = "" if shared else "DG_RESTRICT "
         parameters += [
             f"{memory}{SUFFIX[dtype]} *{alone}out{k}" for k, dtype in enumerate(p.results)
         ]
@@ -361,8 +362,8 @@ class GridPrinter(LoopPrinter):
             parameters.append(f"{memory}i64 *record")
         if p.work is Work.SPAN:
             parameters += ["const i64 total", "const i64 grain"]
-        if p.elements is not None:
-            parameters.append("const i64 elements")
+        if p.count is not None:
+            parameters.append("const i64 count")
         parameters += [f"const i32 watched{k}" for k in range(len(p.watched))]
         lanes = p.lanes * p.rows if p.work is Work.GROUP else 0
         return f"{self.dialect.definition(name, lanes)}({', '.join(parameters)}) {{"

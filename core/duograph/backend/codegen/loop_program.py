@@ -492,8 +492,8 @@ class LoopProgram:
         body: the kernel's statements.
         lanes: work items that share a row, if `work` is GROUP.
         rows: rows of a group, if `work` is GROUP.
-        elements: number of elements that the kernel gets as its argument ``elements``, so that its
-            source does not depend on it; None: there is no such argument.
+        count: number of elements or rows that the kernel gets as its argument ``count``, so that
+            its source does not depend on it; None: there is no such argument.
     """
 
     work: Work
@@ -507,7 +507,7 @@ class LoopProgram:
     partials: tuple[Partial, ...] = ()
     lanes: int = 1
     rows: int = 1
-    elements: int | None = None
+    count: int | None = None
 
     @property
     def watched(self) -> list[tuple[str, int]]:

@@ -283,7 +283,7 @@ class _GroupRow(_Rows):
             body.append(Let("i32", (("lane", place % self.lanes),)))
             body.append(self.let("found", name("group") * self.rows + place // self.lanes))
             # all work items of a warp exchange values: the rest repeats the last row
-            body.append(self.let("row", least(found, number(rows - 1))))
+            body.append(self.let("row", least(found, name("count") - 1)))
         body += self.kept_arrays(self.each * self.width)
         for x in sorted(self.held):
             type_ = pack_type(self.plan.accesses[x].dtype, self.width)
@@ -292,7 +292,8 @@ class _GroupRow(_Rows):
             body.append(self.let("shift", name("row") * self.plan.row % self.width))
         body += [*self.row(), *self.results(lane_zero=True)]
         made = self.program(Work.GROUP, rows, self.plan.row, body)
-        return dataclasses.replace(made, lanes=self.lanes, rows=self.rows)
+        count = rows if self.rows > 1 else None
+        return dataclasses.replace(made, lanes=self.lanes, rows=self.rows, count=count)
 
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]

@@ -288,7 +288,7 @@ class _Elements(Scheduler):
         else:
             body = self.item()
         made = self.program(Work.ITEM, -(-self.plan.n // width), width, body)
-        return dataclasses.replace(made, elements=self.plan.n)
+        return dataclasses.replace(made, count=self.plan.n)
 
     def pack_width(self) -> int:
         """Return how many adjacent elements each work item of a grid computes."""
@@ -316,12 +316,12 @@ class _Elements(Scheduler):
         body: list[Statement] = [
             Position(self.index, "item", "item"),
             self.let("i", name("item") * width),
-            Exit(i >= name("elements"), "return"),
+            Exit(i >= name("count"), "return"),
         ]
         left = None
         if self.plan.n % width:
             left = name("left")
-            body.append(self.let("left", name("elements") - i))
+            body.append(self.let("left", name("count") - i))
         before, loads = read(width, left)
         results = [(f"made{k}", dtype) for k, (_, dtype) in enumerate(self.plan.outputs)]
         body += [*before, *(NewPack(made, dtype, width) for made, dtype in results)]
@@ -382,7 +382,7 @@ class _Elements(Scheduler):
         i, j = name("i"), name("i")
         body: list[Statement] = [
             Position(self.index, "i", "item"),
-            Exit(i >= name("elements"), "return"),
+            Exit(i >= name("count"), "return"),
         ]
         if len(self.plan.axes) > 1:
             row, j = name("row"), name("j")

@@ -19,14 +19,17 @@ from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div
 from .matmul import matmul_plan
 from .matmul_operands import Matmul, Matrices, Operand, sum_dtype
-from .movement import fill_launch
+from .movement import copy_launch, fill_launch
 from .reductions import sum_parts
+from .strides import dense
 from .table import Types, kernel
 
 # Bytes of columns that a processor packs at a time.
 PACKED = 64 << 20
 # The largest number of partial sums of a weight gradient.
 MOST_PARTS = 64
+# Positions of an image from which it is multiplied as it is; smaller ones share tiles.
+LEAST_RUN = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +58,19 @@ class _Geometry:
     @property
     def plain(self) -> bool:
         """Whether the columns of a convolution are its input: one tap that meets each element."""
-        unmoved = set(self.stride) == {1} and not any(self.low)
-        return self.taps == 1 and unmoved and self.size == self.places
+        return self.picks and self.size == self.places
+
+    @property
+    def picks(self) -> bool:
+        """Whether the columns are some elements of the input: one tap, and no padding."""
+        lasts = [(n - 1) * step for n, step in zip(self.places, self.stride)]
+        inside = all(last < n for last, n in zip(lasts, self.size))
+        return self.taps == 1 and not any(self.low) and inside
+
+    @property
+    def picked(self) -> _Geometry:
+        """The same convolution of an input without the elements that it does not meet."""
+        return dataclasses.replace(self, size=self.places, stride=(1,) * len(self.stride))
 
     @property
     def n_places(self) -> int:
@@ -385,18 +399,40 @@ def _over_images(
     weights: Operand,
     columns: Operand,
     out: TensorType,
+    place: int = 2,
 ) -> Plan:
-    """Return the plan of one matmul over all images, so that small images share tiles."""
+    """Return the plan of one matmul over all images, so that small images share tiles.
+
+    Its result has the dtype of `out`, and is written to buffer `place`.
+    """
     rows, run, depth = sizes
-    if g.plain and run >= 128:  # the columns are the image itself
+    if g.plain and run >= LEAST_RUN:  # the columns are the image itself
+        matrices = g.images * g.groups
         x = Matrices(
-            0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run
+            columns.place, columns.dtype, columns.size, (g.groups, 1), matrices, run, depth, 1, run
         )
-        return matmul_plan(device, Matmul(sizes, (g.images, g.groups), weights, x, out.dtype, 2))
+        batch = (g.images, g.groups)
+        return matmul_plan(device, Matmul(sizes, batch, weights, x, out.dtype, place))
     weights = dataclasses.replace(weights, batch_steps=(1,))
     sizes = (rows, g.images * run, depth)
-    problem = Matmul(sizes, (g.groups,), weights, columns, out.dtype, 2, columns_together=run)
+    problem = Matmul(sizes, (g.groups,), weights, columns, out.dtype, place, columns_together=run)
     return matmul_plan(device, problem)
+
+
+def _picking(
+    device: GridDevice, g: _Geometry, dtype: DType, whole: int, picked: int, back: bool = False
+) -> Launch:
+    """Return the copy of the elements that a convolution meets (`picks`), out of its input.
+
+    `whole` and `picked` are the buffers of the input and of these elements; `back`: the copy goes
+    from the second to the first.
+    """
+    lines = g.images * g.groups * g.channels
+    shape = (lines, *g.places)
+    steps = [step * n for step, n in zip(dense(g.size), g.stride)]
+    view = (whole, [g.n_inputs, *steps], 0, lines * g.n_inputs)
+    packed = (picked, dense(shape), 0, lines * g.n_places)
+    return copy_launch(device, dtype, shape, *((packed, view) if back else (view, packed)))
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
@@ -434,6 +470,12 @@ def conv(
     if not out.size:
         return Plan(())
     weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, depth, 1)
+    if not device.serial and g.picks and not g.plain and columns >= LEAST_RUN:
+        size = x.size // g.n_inputs * columns
+        image = _Window(3, x.dtype, size, (1,), groups, g.picked, False, True, 0, 0)
+        made = _over_images(device, g.picked, (rows, columns, depth), weights, image, out)
+        pick = _picking(device, g, x.dtype, 0, 3)
+        return Plan((pick, *made.launches), (size * x.dtype.itemsize,))
     if not device.serial:
         everywhere = _Window(0, x.dtype, x.size, (1,), groups, g, False, True, 0, 0)
         return _over_images(device, g, (rows, columns, depth), weights, everywhere, out)
@@ -480,6 +522,14 @@ def conv_input_grad(
     )
     if g.taps == 1:
         weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, 1, rows)
+    if not device.serial and g.picks and not g.plain and g.n_places >= LEAST_RUN:
+        size = out.size // columns * g.n_places
+        met = _Contributions(0, y.dtype, y.size, (1,), groups, g.picked, True, 0)
+        sizes = (rows, g.n_places, depth)
+        made = _over_images(device, g.picked, sizes, weights, met, out, 3)
+        spread = _picking(device, g, out.dtype, 2, 3, back=True)
+        launches = (*made.launches, fill_launch(device, out, 0, 2), spread)
+        return Plan(launches, (size * out.dtype.itemsize,))
     if not device.serial:
         everywhere = _Contributions(0, y.dtype, y.size, (1,), groups, g, True, 0)
         return _over_images(device, g, (rows, columns, depth), weights, everywhere, out)
@@ -529,13 +579,21 @@ def conv_weight_grad(
     steps, matrices = (groups, 1), count * groups
     results_: Operand = _Results(1, y.dtype, y.size, steps, matrices, g, each)
     window: Operand = _Window(0, x.dtype, x.size, steps, matrices, g, True, False, 0, each)
-    if g.plain and each == 1 and not device.serial:  # both are multiplied as they are in memory
+    picking: list[Launch] = []
+    picked: tuple[int, ...] = ()
+    if g.picks and each == 1 and not device.serial:  # both are multiplied as they are in memory
+        image, size = 0, x.size
+        if not g.plain:
+            image, size = place + 1, x.size // g.n_inputs * g.n_places
+            picking.append(_picking(device, g, x.dtype, 0, image))
+            picked = (size * x.dtype.itemsize,)
         results_ = Matrices(1, y.dtype, y.size, steps, matrices, rows, depth, depth, 1)
-        window = Matrices(0, x.dtype, x.size, steps, matrices, columns, depth, depth, 1)
+        window = Matrices(image, x.dtype, size, steps, matrices, columns, depth, depth, 1)
     batch = (count, groups)
     problem = Matmul((rows, columns, depth), batch, results_, window, dtype, place)
     made = matmul_plan(device, problem)
     if count == 1:
-        return made
+        return Plan((*picking, *made.launches), (*picked, *made.scratch))
     added = sum_parts(device, count, groups * rows * columns, (3, acc), (2, out.dtype))
-    return Plan((*made.launches, added), (partial * acc.itemsize, *made.scratch))
+    launches = (*picking, *made.launches, added)
+    return Plan(launches, (partial * acc.itemsize, *picked, *made.scratch))

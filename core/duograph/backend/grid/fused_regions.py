@@ -85,8 +85,6 @@ def _division(
     if program.work is Work.ITEM:
         items = min(device.group, ITEMS)
         groups = ceil_div(program.size, items)
-        if program.elements is not None:
-            numbers = ((int64, program.elements),)
     elif program.work is Work.GROUP:
         items = program.lanes * program.rows
         groups = ceil_div(program.size, program.rows)
@@ -99,6 +97,8 @@ def _division(
             items = min(device.group, ITEMS, SHORT_ROWS)
         groups = ceil_div(program.size, grain * items)
         numbers = (int64, program.size), (int64, grain)
+    if program.count is not None:
+        numbers = (*numbers, (int64, program.count))
     return (groups, 1, 1), (items, 1, 1), numbers
 
 
