@@ -117,7 +117,7 @@ def batch_norm_grad(device: GridDevice, types: Any, results: Any, *, eps: float)
         (x, 0), (gamma, 1), (float32, 2), (float32, 3), (x, 4), *sums,
         (x, 5), (gamma, 6), (gamma, 7),
     ]  # fmt: skip
-    scalars = (float32, eps), (float32, channels / types[0].size)
+    scalars = (float32, eps), (float32, 1.0 / (types[0].size // channels))
     dx = _elements("channel_gradients", types[0], (x, gamma), buffers, *scalars)
     return Plan((*products.launches, dx), (4 * channels, 4 * channels, *products.scratch))
 
