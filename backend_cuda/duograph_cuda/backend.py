@@ -52,7 +52,7 @@ class Cuda(GridBackend):
         **attention.KERNELS,
     }
     # a fused region of rows reads them once from memory, and casts and additions join it
-    decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
+    decomposed = GridBackend.decomposed.union(rows.KERNELS, ("batch_norm_train", "batch_norm_grad"))
 
     # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
@@ -157,10 +157,14 @@ class Cuda(GridBackend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> bool:
-        """Return whether our own plan of a convolution is a matmul by cuBLASLt."""
+        """Return whether our own plan of a convolution is a matmul by cuBLASLt.
+
+        False also for a plan that takes more memory than cuDNN may.
+        """
         plan = self.plan(device, op, types, results, attributes)
-        launches = plan.launches if isinstance(plan, Plan) else ()
-        return any(isinstance(launch, cublaslt.Called) for launch in launches)
+        if not isinstance(plan, Plan) or sum(plan.scratch) > cudnn.WORKSPACE:
+            return False
+        return any(isinstance(launch, cublaslt.Called) for launch in plan.launches)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         build = functools.partial(super().launcher, device, name)

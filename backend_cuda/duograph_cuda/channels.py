@@ -1,6 +1,7 @@
-"""CUDA kernels of the sums that batch normalisation needs of each channel (cuda/channels.cuh).
+"""CUDA kernels of batch normalisation: sums over channels, results and gradients (channels.cuh).
 
-The CUDA backend's kernel table has the builders.
+Compiled functions use those of the sums only, so that the rest joins what stands around it. The
+CUDA backend's kernel table has the builders.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from duograph.backend.grid import GridDevice, Plan
+from duograph.backend.grid import GridDevice, Launch, Plan
 from duograph.backend.grid.kernel_writer import ceil_div
-from duograph.dtype import float32, int64
+from duograph.dtype import DType, float32, int64
 
 from .rows import DTYPES
 from .templates import launch_of
@@ -20,27 +21,35 @@ __all__ = ["KERNELS"]
 FILES = ("vectors.cuh", "channels.cuh")
 # Threads of a block; elements that a thread reads together; blocks for each multiprocessor;
 # elements of a channel for one block at least.
-THREADS, TOGETHER, BUSY, LEAST = 256, 16, 16, 8192
+THREADS, TOGETHER, BUSY, LEAST = 256, 16, 8, 8192
+
+
+def _supported(types: Any) -> bool:
+    x = types[0]
+    return all(t.dtype in DTYPES for t in types) and 0 < x.size < 1 << 32
+
+
+def _vector(x: Any) -> int:
+    """Return the elements of a vector: 16 bytes, or one element where images are no multiple."""
+    v = 16 // x.dtype.itemsize
+    return 1 if math.prod(x.shape[2:]) % v else int(v)
 
 
 def _plan(
-    device: GridDevice, x: Any, name: str, reads: Any, results: tuple[int, int]
-) -> Plan | None:
+    device: GridDevice, x: Any, name: str, reads: Any, results: tuple[int, int], scratch: int
+) -> Plan:
     """Return the launches of a kernel that takes parts of channels, and of one that joins them.
 
-    `reads` are its operands as pairs (dtype, position), `results` the positions of its results.
+    `reads` are its operands as pairs (dtype, position), `results` the positions of its results,
+    `scratch` that of the first scratch buffer.
     """
-    if x.dtype not in DTYPES or not x.size or x.size >= 1 << 32:
-        return None
     images, channels, size = x.shape[0], x.shape[1], math.prod(x.shape[2:])
-    v = 16 // x.dtype.itemsize
-    if size % v:
-        v = 1
+    v = _vector(x)
     count = images * size
     parts = max(1, min(ceil_div(BUSY * device.units, channels), count // LEAST))
     shape = [(int64, m) for m in (images, channels, size)]
     last = [(float32, place) for place in results]
-    there = last if parts == 1 else [(float32, max(results) + 1 + k) for k in range(2)]
+    there = last if parts == 1 else [(float32, scratch + k) for k in range(2)]
     first = launch_of(
         FILES, name, (x.dtype,), (v, max(1, TOGETHER // max(v, 2))), [*reads, *there],
         [*shape, (int64, parts)], channels * parts, THREADS,
@@ -58,14 +67,64 @@ def _plan(
 def batch_moments(device: GridDevice, types: Any, results: Any) -> Plan | None:
     """Return the launches of the mean and the variance of each channel, or None if unsupported."""
     (x,) = types
-    return _plan(device, x, "channel_moments", [(x.dtype, 0)], (1, 2))
+    if not _supported(types):
+        return None
+    return _plan(device, x, "channel_moments", [(x.dtype, 0)], (1, 2), 3)
 
 
 def batch_products(device: GridDevice, types: Any, results: Any) -> Plan | None:
     """Return the launches of the sums of dout and of dout times (x - mean), or None."""
     dout, x, _ = types
+    if not _supported(types):
+        return None
     reads = [(dout.dtype, 0), (x.dtype, 1), (float32, 2)]
-    return _plan(device, x, "channel_products", reads, (3, 4))
+    return _plan(device, x, "channel_products", reads, (3, 4), 5)
 
 
-KERNELS: dict[str, Any] = {"batch_moments": batch_moments, "batch_products": batch_products}
+def _elements(
+    name: str, x: Any, dtypes: Any, buffers: Any, *scalars: tuple[DType, float]
+) -> Launch:
+    """Return the launch of a kernel with a thread for each vector of a tensor."""
+    v = _vector(x)
+    sizes = (x.size // v, x.shape[1], math.prod(x.shape[2:]) // v)
+    numbers = [*((int64, m) for m in sizes), *scalars]
+    groups = ceil_div(sizes[0], THREADS)
+    return launch_of(FILES, name, dtypes, (v,), buffers, numbers, groups, THREADS)
+
+
+def batch_norm_train(device: GridDevice, types: Any, results: Any, *, eps: float) -> Plan | None:
+    """Return the launches of batch normalisation by batch statistics, or None if unsupported."""
+    if not _supported(types):
+        return None
+    x, gamma, beta = (t.dtype for t in types)
+    moments = _plan(device, types[0], "channel_moments", [(x, 0)], (4, 5), 6)
+    buffers = [(x, 0), (gamma, 1), (beta, 2), (float32, 4), (float32, 5), (x, 3)]
+    out = _elements("channel_normalised", types[0], (x, gamma, beta), buffers, (float32, eps))
+    return Plan((*moments.launches, out), moments.scratch)
+
+
+def batch_norm_grad(device: GridDevice, types: Any, results: Any, *, eps: float) -> Plan | None:
+    """Return the launches of batch normalisation's gradients, or None if unsupported."""
+    if not _supported(types) or types[4].dtype is not types[0].dtype:
+        return None
+    x, gamma = types[0].dtype, types[1].dtype
+    channels = types[0].shape[1]
+    # scratch: the two sums of each channel, and those of its parts
+    sums = [(float32, 8), (float32, 9)]
+    reads = [(x, 4), (x, 0), (float32, 2)]
+    products = _plan(device, types[0], "channel_products", reads, (8, 9), 10)
+    buffers = [
+        (x, 0), (gamma, 1), (float32, 2), (float32, 3), (x, 4), *sums,
+        (x, 5), (gamma, 6), (gamma, 7),
+    ]  # fmt: skip
+    scalars = (float32, eps), (float32, 1.0 / (types[0].size // channels))
+    dx = _elements("channel_gradients", types[0], (x, gamma), buffers, *scalars)
+    return Plan((*products.launches, dx), (4 * channels, 4 * channels, *products.scratch))
+
+
+KERNELS: dict[str, Any] = {
+    "batch_moments": batch_moments,
+    "batch_products": batch_products,
+    "batch_norm_train": batch_norm_train,
+    "batch_norm_grad": batch_norm_grad,
+}

@@ -23,6 +23,8 @@ THREADS, SHORT = 256, 2048
 # Elements of a part of a line at least: of a block, of a thread. Blocks, and threads, for each
 # multiprocessor, up to which lines are divided into parts.
 ROW_PART, COLUMN_PART, BLOCKS, BUSY = 4096, 64, 8, 2048
+# Elements that a thread of a block reads and writes together.
+PACK = 4
 SUMS, PRODUCTS, MOST, LEAST = range(4)
 
 launch = functools.partial(launch_of, ("vectors.cuh", "lines.cuh"))
@@ -68,6 +70,8 @@ def _lines(device: GridDevice, x: Any, axis: int) -> Lines | None:
     least, most = (ROW_PART, BLOCKS) if step == 1 else (COLUMN_PART, BUSY)
     parts = max(1, min(ceil_div(most * device.units, count), n // least))
     each = ceil_div(n, parts)
+    if step == 1:
+        each = ceil_div(each, PACK) * PACK
     return Lines(count, n, step, ceil_div(n, each), each)
 
 
@@ -91,8 +95,7 @@ def _extreme(kind: int) -> Any:
             return Plan((first,))
         joined = launch(
             "extreme_joined", of, (kind,), [read, found, out],
-            [(int64, v) for v in (lines.count, lines.n, lines.step, lines.parts)],
-            ceil_div(lines.count, 64), 64,
+            [(int64, v) for v in (lines.n, lines.step, lines.parts)], lines.count, THREADS,
         )  # fmt: skip
         return Plan((first, joined), (8 * lines.count * lines.parts,))
 
@@ -119,15 +122,16 @@ def _scan(
     name = "scan_rows" if lines.step == 1 else "scan_columns"
 
     def run(totals_only: bool) -> Any:
-        choices = (kind, exclusive, reverse, lines.parts > 1, totals_only)
+        choices = [kind, exclusive, reverse, lines.parts > 1, totals_only]
+        if lines.step == 1:
+            choices.append(lines.n % PACK == 0)
         buffers = [(x.dtype, 0), *results, *bases]
         return launch(name, (x.dtype,), choices, buffers, lines.sizes, lines.blocks, THREADS)
 
     if lines.parts == 1:
         return Plan((run(False),))
-    sizes = [(int64, lines.count), (int64, lines.parts)]
-    blocks = ceil_div(lines.count * 32, THREADS)
-    joined = launch("scan_bases", (x.dtype,), (kind,), bases, sizes, blocks, THREADS)
+    sizes = [(int64, lines.parts)]
+    joined = launch("scan_bases", (x.dtype,), (kind,), bases, sizes, lines.count, THREADS)
     parts = lines.count * lines.parts
     scratch = (parts * acc.itemsize, parts * 4)
     return Plan((run(True), joined, run(False)), scratch[: 2 if places else 1])

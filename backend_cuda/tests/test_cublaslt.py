@@ -210,6 +210,14 @@ def test_convolutions_by_cublaslt_are_known(backend):
         types = [TensorType.of(shape, ms.float32) for shape in shapes]
         given = backend.device(0), OPS["conv"], types[:2], types[2:], window
         assert backend._multiplies(*given) is found
+    images = min(64, 4 * backend.device(0).units)
+    most = (1 << 30) // (images * 2048 * 4)  # one sum of filters * 2048 elements for each image
+    for filters, found in ((most, True), (most + 1, False)):
+        shapes = (images, 2048, 12, 12), (images, filters, 12, 12), (filters, 2048, 1, 1)
+        types = [TensorType.of(shape, ms.float32) for shape in shapes]
+        settings = {"weight_shape": shapes[2], **window}
+        given = backend.device(0), OPS["conv_weight_grad"], types[:2], types[2:], settings
+        assert backend._multiplies(*given) is found
 
 
 def test_own_kernel_runs_without_an_algorithm(backend, fake):

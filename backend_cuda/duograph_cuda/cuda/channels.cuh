@@ -1,4 +1,4 @@
-/* Sums over the channels of images (N, C, ...), for batch normalisation.
+/* Batch normalisation of images (N, C, ...): sums over the channels, and what is computed of each element from them.
  *
  * A block of 256 threads takes one part of one channel, in vectors of V elements (16 bytes, or 1 element where the size of
  * an image is no multiple of that), K at a time. Another kernel joins the parts in order. */
@@ -105,4 +105,46 @@ DG_FN void dg_channel_products_joined(const f32 *sums, const f32 *products, f32 
     for (i64 part = 0; part < parts; part++) all += sums[c * parts + part], both += products[c * parts + part];
     sum[c] = all;
     product[c] = both;
+}
+
+/* ---- results and gradients, a thread for each of `count` vectors; `size` of them are a channel of an image ------------ */
+
+template <class X, class G, class B, int V>
+DG_FN void dg_channel_normalised(const typename X::T *x, const typename G::T *gamma, const typename B::T *beta,
+                                 const f32 *mean_of, const f32 *variance_of, typename X::T *out, i64 count, i64 channels,
+                                 i64 size, f32 eps) {
+    const i64 i = DG_ITEM(0);
+    if (i >= count) return;
+    const u32 c = (u32)i / (u32)size % (u32)channels;
+    const f32 mean = mean_of[c], scale = dg_rsqrt_f32(variance_of[c] + eps) * G::load(gamma[c]);
+    const f32 shift = B::load(beta[c]);
+    f32 v[V];
+    dg_get<X, V>(x + i * V, v);
+    #pragma unroll
+    for (int k = 0; k < V; k++) v[k] = (v[k] - mean) * scale + shift;
+    dg_put<X, V>(out + i * V, v);
+}
+
+/* `part` is 1 / (elements of a channel). The thread of a channel's first vector writes the gradients of gamma and beta. */
+template <class X, class G, int V>
+DG_FN void dg_channel_gradients(const typename X::T *x, const typename G::T *gamma, const f32 *mean_of,
+                                const f32 *variance_of, const typename X::T *dout, const f32 *sums, const f32 *products,
+                                typename X::T *dx, typename G::T *dgamma, typename G::T *dbeta, i64 count, i64 channels,
+                                i64 size, f32 eps, f32 part) {
+    const i64 i = DG_ITEM(0);
+    if (i >= count) return;
+    const u32 line = (u32)i / (u32)size, c = line % (u32)channels;
+    const f32 mean = mean_of[c], rstd = dg_rsqrt_f32(variance_of[c] + eps);
+    const f32 sum = sums[c], product = products[c] * rstd, scale = G::load(gamma[c]) * rstd;
+    const f32 constant = sum * part, along = rstd * product * part;
+    f32 v[V], d[V];
+    dg_get<X, V>(x + i * V, v);
+    dg_get<X, V>(dout + i * V, d);
+    #pragma unroll
+    for (int k = 0; k < V; k++) d[k] = (d[k] - constant - (v[k] - mean) * along) * scale;
+    dg_put<X, V>(dx + i * V, d);
+    if (line < channels && (u32)i == line * (u32)size) {
+        dgamma[c] = G::store(product);
+        dbeta[c] = G::store(sum);
+    }
 }

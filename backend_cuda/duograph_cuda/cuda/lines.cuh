@@ -22,6 +22,7 @@ enum { dg_sums, dg_products, dg_most, dg_least };
 /* A sum or a product; integers wrap. */
 template <class X, int kind> struct dg_state {
     typedef typename dg_wide<typename X::E>::W W;
+    enum { placed = 0 };
     W v;
     DG_METHOD static dg_state none() { return dg_state{(W)(kind == dg_sums ? 0 : 1)}; }
     DG_METHOD static dg_state of(typename X::T x, i32) { return dg_state{(W)X::load(x)}; }
@@ -31,15 +32,14 @@ template <class X, int kind> struct dg_state {
         else return dg_state{(W)(kind == dg_sums ? (u32)v + (u32)o.v : (u32)v * (u32)o.v)};
     }
     DG_METHOD dg_state shifted(int by) const { return dg_state{__shfl_up_sync(0xffffffffu, v, by)}; }
-    DG_METHOD dg_state from(int lane) const { return dg_state{__shfl_sync(0xffffffffu, v, lane)}; }
-    template <class I> DG_METHOD void write(typename X::T *values, I *, i64 at) const {
-        values[at] = X::store((typename X::E)v);
-    }
+    DG_METHOD typename X::T stored() const { return X::store((typename X::E)v); }
+    DG_METHOD i64 place() const { return 0; }
 };
 
 /* The greatest or least element so far and its place: the last of equals, the last NaN if there is one. */
 template <class X, int kind> struct dg_place {
     typedef typename dg_wide<typename X::E>::W W;
+    enum { placed = 1 };
     W v;
     i32 at; /* -1: no element yet */
     DG_METHOD static dg_place none() { return dg_place{(W)0, -1}; }
@@ -51,13 +51,8 @@ template <class X, int kind> struct dg_place {
     DG_METHOD dg_place shifted(int by) const {
         return dg_place{__shfl_up_sync(0xffffffffu, v, by), __shfl_up_sync(0xffffffffu, at, by)};
     }
-    DG_METHOD dg_place from(int lane) const {
-        return dg_place{__shfl_sync(0xffffffffu, v, lane), __shfl_sync(0xffffffffu, at, lane)};
-    }
-    DG_METHOD void write(typename X::T *values, i64 *indices, i64 to) const {
-        values[to] = X::store((typename X::E)v);
-        indices[to] = at;
-    }
+    DG_METHOD typename X::T stored() const { return X::store((typename X::E)v); }
+    DG_METHOD i64 place() const { return at; }
     /* For argmax and argmin: the better of two, else the first. `later`: of an element with a greater place. */
     DG_METHOD dg_place later(dg_place o) const {
         const bool better = v == v && (kind == dg_most ? !(o.v <= v) : !(o.v >= v));
@@ -81,6 +76,21 @@ template <class X, int kind> struct dg_choice<X, kind, true> { typedef dg_place<
 
 /* ---- argmax and argmin -------------------------------------------------------------------------------------------- */
 
+template <class S> DG_FN S dg_best_of_warp(S best) {
+    for (int by = 16; by > 0; by /= 2) best = best.best(best.other(by));
+    return best;
+}
+/* For thread 0. */
+template <class S> DG_FN S dg_best_of_block(S best) {
+    DG_SHARED typename S::W values[dg_warps];
+    DG_SHARED i32 places[dg_warps];
+    best = dg_best_of_warp(best);
+    if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = best.v, places[threadIdx.x / 32] = best.at;
+    __syncthreads();
+    for (int w = 1; w < dg_warps; w++) best = best.best(S{values[w], places[w]});
+    return best;
+}
+
 /* A block for each part of a line. */
 template <class X, int kind>
 DG_FN void dg_extreme_rows(const typename X::T *x, i64 *found, i64 n, i64 parts, i64 each) {
@@ -97,14 +107,8 @@ DG_FN void dg_extreme_rows(const typename X::T *x, i64 *found, i64 n, i64 parts,
         for (int k = 0; k < together; k++)
             if (j + k * dg_threads < last) best = best.later(S::of(v[k], (i32)(j + k * dg_threads)));
     }
-    for (int by = 16; by > 0; by /= 2) best = best.best(best.other(by));
-    DG_SHARED typename S::W values[dg_warps];
-    DG_SHARED i32 places[dg_warps];
-    if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = best.v, places[threadIdx.x / 32] = best.at;
-    __syncthreads();
-    if (threadIdx.x) return;
-    for (int w = 1; w < dg_warps; w++) best = best.best(S{values[w], places[w]});
-    found[blockIdx.x] = best.at;
+    best = dg_best_of_block(best);
+    if (threadIdx.x == 0) found[blockIdx.x] = best.at;
 }
 
 /* A warp for each short line. */
@@ -115,7 +119,7 @@ template <class X, int kind> DG_FN void dg_extreme_short(const typename X::T *x,
     S best = S::none();
     #pragma unroll 8
     for (i64 j = threadIdx.x % 32; j < n; j += 32) best = best.later(S::of(x[line * n + j], (i32)j));
-    for (int by = 16; by > 0; by /= 2) best = best.best(best.other(by));
+    best = dg_best_of_warp(best);
     if (threadIdx.x % 32 == 0) found[line] = best.at;
 }
 
@@ -132,18 +136,18 @@ DG_FN void dg_extreme_columns(const typename X::T *x, i64 *found, i64 lines, i64
     found[line * parts + part] = best.at;
 }
 
+/* A block for each line, from the places that its parts found. */
 template <class X, int kind>
-DG_FN void dg_extreme_joined(const typename X::T *x, const i64 *found, i64 *out, i64 lines, i64 n, i64 step, i64 parts) {
+DG_FN void dg_extreme_joined(const typename X::T *x, const i64 *found, i64 *out, i64 n, i64 step, i64 parts) {
     typedef dg_place<X, kind> S;
-    const i64 line = DG_ITEM(0);
-    if (line >= lines) return;
-    const i64 from = dg_line_start(line, n, step);
+    const i64 line = blockIdx.x, from = dg_line_start(line, n, step);
     S best = S::none();
-    for (i64 part = 0; part < parts; part++) {
+    for (i64 part = threadIdx.x; part < parts; part += dg_threads) {
         const i64 at = found[line * parts + part];
-        if (at >= 0) best = best.later(S::of(x[from + at * step], (i32)at));
+        best = best.best(S::of(x[from + at * step], (i32)at));
     }
-    out[line] = best.at;
+    best = dg_best_of_block(best);
+    if (threadIdx.x == 0) out[line] = best.at;
 }
 
 /* ---- scans -------------------------------------------------------------------------------------------------------- */
@@ -151,10 +155,10 @@ DG_FN void dg_extreme_joined(const typename X::T *x, const i64 *found, i64 *out,
 /* A part's total is kept as an element and a place, so that it needs no buffer of a struct. */
 template <class S> DG_FN void dg_keep(S s, typename S::W *values, i32 *places, i64 at) {
     values[at] = s.v;
-    if constexpr (sizeof(S) > sizeof(typename S::W)) places[at] = s.at;
+    if constexpr (S::placed) places[at] = s.at;
 }
 template <class S> DG_FN S dg_kept(const typename S::W *values, const i32 *places, i64 at) {
-    if constexpr (sizeof(S) > sizeof(typename S::W)) return S{values[at], places[at]};
+    if constexpr (S::placed) return S{values[at], places[at]};
     else return S{values[at]};
 }
 
@@ -182,35 +186,52 @@ template <class S> DG_FN S dg_before(S own, S *whole) {
     return others.then(before);
 }
 
-/* A block for each part of a line: its total, or the scan that starts from the totals before (`bases`, if `based`). */
-template <class X, int kind, bool exclusive, bool reverse, bool based, bool totals_only>
+/* A block for each part of a line: its total, or the scan that starts from the totals before (`bases`, if `based`). If
+ * `wide`, n and `each` are multiples of E, and elements are read and written E at a time. */
+template <class X, int kind, bool exclusive, bool reverse, bool based, bool totals_only, bool wide>
 DG_FN void dg_scan_rows(const typename X::T *x, typename X::T *values, i64 *indices,
                         typename dg_wide<typename X::E>::W *bases, i32 *base_places, i64 n, i64 parts, i64 each) {
     typedef DG_STATE S;
+    typedef typename X::T T;
     enum { E = 4 };
     const i64 line = blockIdx.x / parts, first = blockIdx.x % parts * each, last = first + each < n ? first + each : n;
     S carry = S::none();
     if constexpr (based && !totals_only) carry = dg_kept<S>(bases, base_places, blockIdx.x);
     for (i64 start = first; start < last; start += E * dg_threads) {
-        const i64 mine = start + threadIdx.x * E;
-        typename X::T v[E];
-        #pragma unroll
-        for (int e = 0; e < E; e++)
-            if (mine + e < last) v[e] = x[line * n + (reverse ? n - 1 - mine - e : mine + e)];
+        const i64 mine = start + threadIdx.x * E, low = reverse ? n - E - mine : mine; /* the least place of the E */
+        const i64 count = last - mine < E ? last - mine : E, at = line * n + low;
+        DG_PACK(T, E) v, out;
+        DG_PACK(i64, E) where;
+        if constexpr (wide) {
+            if (count > 0) v = *(const DG_PACK(T, E) *)(x + at);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < E; e++)
+                if (e < count) v.v[reverse ? E - 1 - e : e] = x[at + (reverse ? E - 1 - e : e)];
+        }
         S own = S::none(), whole;
         #pragma unroll
-        for (int e = 0; e < E; e++)
-            if (mine + e < last) own = own.then(S::of(v[e], (i32)(reverse ? n - 1 - mine - e : mine + e)));
+        for (int e = 0; e < E; e++) {
+            const int k = reverse ? E - 1 - e : e;
+            if (e < count) own = own.then(S::of(v.v[k], (i32)(low + k)));
+        }
         S sum = carry.then(dg_before(own, &whole));
         carry = carry.then(whole);
         if constexpr (totals_only) continue;
         #pragma unroll
         for (int e = 0; e < E; e++) {
-            if (mine + e >= last) continue;
-            const i64 j = reverse ? n - 1 - mine - e : mine + e;
-            const S next = sum.then(S::of(v[e], (i32)j));
-            (exclusive ? sum : next).write(values, indices, line * n + j);
+            const int k = reverse ? E - 1 - e : e;
+            if (e >= count) continue;
+            const S next = sum.then(S::of(v.v[k], (i32)(low + k)));
+            out.v[k] = (exclusive ? sum : next).stored(), where.v[k] = (exclusive ? sum : next).place();
+            if constexpr (!wide) values[at + k] = out.v[k];
+            if constexpr (!wide && S::placed) indices[at + k] = where.v[k];
             sum = next;
+        }
+        if constexpr (wide) {
+            if (count <= 0) continue;
+            *(DG_PACK(T, E) *)(values + at) = out;
+            if constexpr (S::placed) *(DG_PACK(i64, E) *)(indices + at) = where;
         }
     }
     if constexpr (totals_only)
@@ -232,31 +253,23 @@ DG_FN void dg_scan_columns(const typename X::T *x, typename X::T *values, i64 *i
     for (i64 j = first; j < last; j++) {
         const i64 place = reverse ? n - 1 - j : j, at = from + place * step;
         const S next = sum.then(S::of(x[at], (i32)place));
-        if constexpr (!totals_only) (exclusive ? sum : next).write(values, indices, at);
+        if constexpr (!totals_only) values[at] = (exclusive ? sum : next).stored();
+        if constexpr (!totals_only && S::placed) indices[at] = next.place();
         sum = next;
     }
     if constexpr (totals_only) dg_keep(sum, bases, base_places, line * parts + part);
 }
 
-/* The totals of the parts of a line become those of the parts before; a warp for each line. */
+/* The totals of the parts of a line become those of the parts before; a block for each line. */
 template <class X, int kind>
-DG_FN void dg_scan_bases(typename dg_wide<typename X::E>::W *bases, i32 *base_places, i64 lines, i64 parts) {
+DG_FN void dg_scan_bases(typename dg_wide<typename X::E>::W *bases, i32 *base_places, i64 parts) {
     typedef DG_STATE S;
-    const i64 line = DG_ITEM(0) / 32;
-    const int lane = threadIdx.x % 32;
-    if (line >= lines) return;
     S carry = S::none();
-    for (i64 start = 0; start < parts; start += 32) {
-        const i64 at = line * parts + start + lane;
-        const bool there = start + lane < parts;
-        S sum = there ? dg_kept<S>(bases, base_places, at) : S::none();
-        for (int by = 1; by < 32; by *= 2) {
-            const S left = sum.shifted(by);
-            if (lane >= by) sum = left.then(sum);
-        }
-        S before = sum.shifted(1);
-        if (lane == 0) before = S::none();
-        if (there) dg_keep(carry.then(before), bases, base_places, at);
-        carry = carry.then(sum.from(31));
+    for (i64 start = 0; start < parts; start += dg_threads) {
+        const i64 part = start + threadIdx.x, at = blockIdx.x * parts + part;
+        S whole;
+        const S before = dg_before(part < parts ? dg_kept<S>(bases, base_places, at) : S::none(), &whole);
+        if (part < parts) dg_keep(carry.then(before), bases, base_places, at);
+        carry = carry.then(whole);
     }
 }

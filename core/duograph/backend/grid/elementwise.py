@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...dtype import DType
+from ...dtype import DType, int32
 from ...op import Op
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
@@ -19,7 +19,7 @@ from ..codegen.printer import print_function
 from ..codegen.scalar_kernels import kernel_name, scalar_kernel
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div, stretch
-from .strides import broadcast_steps, merged
+from .strides import broadcast_steps, dense, merged
 
 __all__ = ["elementwise"]
 
@@ -107,6 +107,10 @@ def _packs(
     moving = [w.steps[-1] != 0 for w in walks]
     itemsizes = [d.itemsize for d, moves in zip(dtypes, moving) if moves]
     width = pack_width([result.dtype.itemsize, *itemsizes], sizes[-1], len(sizes) == 1)
+    whole = [d.itemsize for d, w in zip(dtypes, walks) if list(w.steps) == dense(sizes)]
+    widest = pack_width([result.dtype.itemsize, *whole], result.size, True)
+    if 2 * width < widest and k.index is int32:  # divisions in 64 bits would take longer
+        return _packs_across(k, result, sizes, names, dtypes, walks, made, widest)
     at = k.elements(result.size, names, width)
     for w in walks:
         w.start(at)
@@ -131,6 +135,44 @@ def _packs(
         *write_pack(dialect, result.dtype, width, "made_pack", "made + i", left),
     ]
     return k.end_elements(result.size, names[-1], one, width=width)
+
+
+def _packs_across(
+    k: Kernel,
+    result: TensorType,
+    sizes: Sequence[int],
+    names: Sequence[str],
+    dtypes: Sequence[DType],
+    walks: Sequence[_Walk],
+    made: Callable[[Sequence[str]], str],
+    width: int,
+) -> Launch:
+    """Return the launch of an elementwise kernel on a grid whose packs may lie in several rows.
+
+    Operands that are broadcast are read one element at a time. The arguments are those of `_packs`.
+    """
+    k.elements(result.size, [""], width)
+    left = "left" if result.size % width else ""
+    if left:
+        k.line("const ix left = n - i;")
+    loaded, others = [], []
+    for d, w in zip(dtypes, walks):
+        if list(w.steps) == dense(sizes):
+            k.line(*read_pack(k.dialect, d, width, f"{w.label}_pack", f"{w.label} + i", left))
+            loaded.append(k.dialect.load(d, f"{w.label}_pack.v[e]"))
+        else:
+            others.append(w)
+            loaded.append(k.dialect.load(d, w.text))
+    k.line(f"{pack_type(result.dtype, width)} made_pack;", "DG_UNROLL")
+    k.open(f"for (i32 e = 0; e < {width}; e++)")
+    k.line(f"const ix at = {'e < left ? i + e : i' if left else 'i + e'};")
+    places = k.split("at", names, "place")
+    for w in others:
+        w.start(places[:-1])
+    k.line(f"const ix j = {places[-1]};", f"made_pack.v[e] = {made(loaded)};")
+    k.close()
+    k.line(*write_pack(k.dialect, result.dtype, width, "made_pack", "made + i", left))
+    return k.launch_items(ceil_div(result.size, width))
 
 
 class _Walk:
