@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import gc
 import importlib
 import os
 import warnings
@@ -144,6 +145,7 @@ class Library:
                 plan.graph = None
         self._plans.clear()
         self.handle = None
+        gc.collect()  # a graph and its tensors refer to each other
 
     def call(
         self,
