@@ -12,6 +12,7 @@ import re
 import pytest
 
 PLUGIN = "duograph.conformance.plugin"
+OLDEST = 8  # wrappers among its hooks
 SUITE = re.compile(r"duograph[./\\]conformance")
 
 
@@ -37,5 +38,10 @@ def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> No
 
 
 def _load(config: pytest.Config) -> None:
+    if int(pytest.version_tuple[0]) < OLDEST:
+        raise pytest.UsageError(
+            f"the conformance suite of duograph needs pytest {OLDEST} or later, and this is "
+            f"{pytest.__version__}: pip install duograph[conformance]"
+        )
     if not config.pluginmanager.has_plugin(PLUGIN):
         config.pluginmanager.import_plugin(PLUGIN)

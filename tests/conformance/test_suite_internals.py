@@ -145,13 +145,16 @@ def record(check, case, dtype, outcome="passed", **more):
 
 
 class Run:
-    name, title, quick, dtypes = "Toy", "Toy, 1.0", False, ALL
+    name, title, plugin, dtypes = "Toy", "Toy, 1.0", "toy 1.0 (toy)", ALL
     figures = {"per call": "1.0 us"}
 
     def __init__(self, *records):
         self.results = {
             "/".join(filter(None, (r["check"], r["case"], r["dtype"]))): r for r in records
         }
+
+    def partial(self):
+        return []
 
 
 @pytest.fixture
@@ -187,15 +190,15 @@ def test_the_worst_state_is_shown(summary):
 
 
 def test_levels(summary):
-    assert summary.levels["bronze: kernels"] == (3, 5)
-    assert summary.levels["gold: training"] == (0, 0)
+    assert summary.levels["bronze: kernels"] == (3, 1, 5)
+    assert summary.levels["gold: training"] == (0, 0, 0)
 
 
 def test_json_is_sorted_and_complete(summary, tmp_path):
     report.write_json(summary, str(tmp_path / "r.json"))
     found = json.loads((tmp_path / "r.json").read_text())
     assert list(found["results"]) == sorted(found["results"])
-    assert found["format"] == 1
+    assert found["format"] == report.FORMAT
     assert found["duograph"] == OWN
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from .. import run
 from ..installation import check
 from ..version import OWN as __version__
-from . import cache, devices, info, new_backend, tune
+from . import cache, conformance, devices, info, new_backend, tune
 
 __all__ = ["main"]
 
@@ -41,6 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="NAME",
         help="a backend, or one of its devices as NAME:0 (default: all devices)",
     )
+    suite = commands.add_parser(
+        "conformance", help="compare results of the conformance suite"
+    ).add_subparsers(dest="action", metavar="ACTION", required=True)
+    both = suite.add_parser("compare", help="say what differs between two JSON reports")
+    both.add_argument("old", help="the JSON report of the earlier run")
+    both.add_argument("new", help="the JSON report of the later run")
     commands.add_parser("run", help="run a program for MindSpore: duograph run SCRIPT")
     new = commands.add_parser("new-backend", help="create a package for a new device")
     new.add_argument("name", help="the device_target of the device, such as MyDevice")
@@ -69,6 +75,8 @@ def _run(chosen: argparse.Namespace) -> int:
             print(f"duograph cache: {error}", file=sys.stderr)
             return 1
         return 0
+    if chosen.command == "conformance":
+        return conformance.compare(chosen.old, chosen.new)
     if chosen.command == "tune":
         return tune.tune(chosen.device)
     if chosen.command == "check":

@@ -6,11 +6,13 @@ other projects alone.
 
 from __future__ import annotations
 
+import faulthandler
 import fnmatch
 import os
+import pathlib
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ import pytest
 from ..backend import registry
 from ..dtype import DType, as_dtype
 from ..errors import DeviceError, DTypeError, UnsupportedOpError
-from . import report
+from . import progress, report
 from .cases import all_cases
 from .session import Session
 
@@ -26,6 +28,9 @@ PACKAGE = "duograph.conformance"
 SUITE = re.compile(r"duograph[./\\]conformance")
 HAS_OPTIONS = pytest.StashKey[bool]()
 SESSION = pytest.StashKey["Session"]()
+SUITE_FILES = {path.stem for path in pathlib.Path(__file__).parent.glob("test_*.py")}
+# The line by which pytest-xdist reports a process that ended in the middle of a test.
+CRASHED = re.compile(r"worker '\w+' crashed while running")
 
 
 class ConformanceWarning(UserWarning):
@@ -58,6 +63,23 @@ def pytest_load_initial_conftests(
         "--conformance-html", metavar="FILE", help="write the matrix of results to a web page"
     )
     group.addoption("--conformance-json", metavar="FILE", help="write every result to a JSON file")
+    group.addoption(
+        "--report",
+        metavar="FOLDER",
+        help="write both there, as DEVICE.json and DEVICE.html, and each result as it comes",
+    )
+    group.addoption(
+        "--resume",
+        action="store_true",
+        help="with --report: run only the tests that have not passed there yet",
+    )
+    group.addoption(
+        "--case-seconds",
+        metavar="N",
+        type=float,
+        default=600.0,
+        help="with -n: a test that takes longer fails alone; its process is replaced (default 600)",
+    )
     early_config.stash[HAS_OPTIONS] = True
 
 
@@ -82,6 +104,12 @@ def session_of(config: pytest.Config) -> Session:
                 registry.check_target(required.strip())
             chosen = _dtypes(_option(config, "--dtypes") or "")
             found = Session(_option(config, "--device"), bool(_option(config, "--quick")), chosen)
+            progress.prepare(
+                found,
+                _option(config, "--report"),
+                _option(config, "--resume"),
+                not worker_of(config),
+            )
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
         config.stash[SESSION] = found
@@ -134,8 +162,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not ours:
         return
     session = session_of(config)
-    whole = not config.getoption("keyword") and not config.getoption("markexpr")
-    whole = whole and not session.quick and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
+    session.filters = _filters(config, ours)
+    whole = not session.filters
     # every pytest-xdist worker collects all tests; one of them reports
     whole = whole and worker_of(config) in (None, "gw0")
     # group the tests of a case, so that one process builds its kernels once
@@ -143,6 +171,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda i: order.get(id(_parameters(i).get("case")), -1))
     refusals = (UnsupportedOpError, DTypeError)
     unused = set(session.unsupported) | set(session.expected)
+    session.selected = len(ours)
+    done = {item for item in ours if address(item) in session.finished}
+    if done:
+        items[:] = [item for item in items if item not in done]
+        config.hook.pytest_deselected(items=list(done))
     for item in ours:
         name = address(item)
         for gaps, raises in ((session.unsupported, refusals), (session.expected, None)):
@@ -162,6 +195,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
 
 
+def _filters(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Return the options of a run that leave out tests of the suite, as the user gave them."""
+    given = {
+        "--dtypes": _option(config, "--dtypes"),
+        "-k": config.getoption("keyword"),
+        "-m": config.getoption("markexpr"),
+        "--deselect": ", ".join(config.getoption("deselect") or ()),
+    }
+    found = [f"{name} {text}" for name, text in given.items() if text]
+    here = {getattr(item, "module").__name__.rpartition(".")[2] for item in items}  # noqa: B009
+    missing = sorted(SUITE_FILES - here)
+    if missing and not found:
+        found.append(f"not all files ({', '.join(missing)} left out)")
+    return (["--quick"] if _option(config, "--quick") else []) + found
+
+
 def _matching(gaps: Mapping[str, str], name: str) -> str | None:
     return next((p for p in gaps if fnmatch.fnmatchcase(name, p)), None)
 
@@ -171,6 +220,19 @@ def _on_the_device(request: pytest.FixtureRequest) -> None:
     """Fixture that makes the device under test the current one for every test of the suite."""
     if _is_ours(getattr(request.node, "module", None)):
         session_of(request.config).begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End a worker process that hangs in a test, so that pytest-xdist replaces it."""
+    limit = _option(item.config, "--case-seconds")
+    if not limit or worker_of(item.config) is None or not _is_ours(getattr(item, "module", None)):
+        return (yield)
+    faulthandler.dump_traceback_later(limit, exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
@@ -194,6 +256,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         message = ""
         if report.failed or outcome == "expected failure":
             message = _message(report, call)
+        elif outcome == "unsupported":
+            message = str(report.wasxfail)
+        elif isinstance(report.longrepr, tuple):  # of a skipped test: file, line, reason
+            message = report.longrepr[2].removeprefix("Skipped: ")
         if call.excinfo is not None and call.excinfo.typename == "Failures":
             report.longrepr = str(call.excinfo.value).strip()  # without the traceback
         record = {
@@ -207,7 +273,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             "message": message,
         }
         # only the report comes back from a pytest-xdist worker
-        report.conformance = {"name": name, "record": record, "figures": session.measured}
+        report.conformance = {
+            "name": name,
+            "record": record,
+            "figures": session.measured,
+            "filters": session.filters,
+            "selected": session.selected,
+        }
     return report
 
 
@@ -219,10 +291,30 @@ class _Collector:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found = getattr(report, "conformance", None)
-        if found is not None:
-            session = session_of(self.config)
-            session.results[found["name"]] = found["record"]
-            session.figures.update(found["figures"])
+        if found is None and report.failed and CRASHED.match(str(report.longrepr)):
+            found = _crash(report)
+        if found is None:
+            return
+        session = session_of(self.config)
+        session.results[found["name"]] = found["record"]
+        session.figures.update(found["figures"])
+        session.filters = found.get("filters", session.filters)
+        session.selected = found.get("selected", session.selected)
+        folder = _option(self.config, "--report")
+        if folder and worker_of(self.config) is None:
+            progress.keep(session, folder, found["name"])
+
+
+def _crash(report: pytest.TestReport) -> dict[str, Any]:
+    """Return the result of a test in which its process ended, from the test's id alone."""
+    test, _, parameters = report.nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
+    parts = parameters.removesuffix("]").split("-") if parameters else []
+    case, dtype = (*parts, None, None)[:2]
+    record: dict[str, Any] = {
+        "check": test, "case": case, "dtype": dtype, "outcome": "failed", "seconds": 0.0,
+        "kinds": [], "on_host": 0, "message": str(report.longrepr).splitlines()[0],
+    }  # fmt: skip
+    return {"name": "/".join([test, *parts]), "record": record, "figures": {}}
 
 
 def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
@@ -246,8 +338,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section(f"conformance of {session.title}", sep="-")
     for line in report.terminal(summary, colour=terminalreporter.hasmarkup):
         terminalreporter.write_line(line)
+    folder = _option(config, "--report")
     for option, write in (("html", report.write_html), ("json", report.write_json)):
-        path = _option(config, f"--conformance-{option}")
-        if path:
+        wanted = [_option(config, f"--conformance-{option}")]
+        if folder:
+            wanted.append(str(progress.file_of(session, folder, option)))
+        for path in filter(None, wanted):
             write(summary, path)
             terminalreporter.write_line(f"{option} report: {path}")

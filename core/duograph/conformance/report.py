@@ -1,6 +1,7 @@
 """Reports of a conformance run: a matrix in the terminal, a web page, and a JSON file.
 
-The pytest plugin calls it at the end of a run. Two JSON files can be compared line by line.
+The pytest plugin calls it at the end of a run. `certificates` compares two JSON files. Only a
+complete run reaches levels: a quick, filtered or interrupted one says why it reaches none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..backend.protocol import SEAM_VERSION
 from ..dtype import ALL
 from ..version import OWN
 from .cases import families
@@ -20,8 +22,13 @@ from .cases import families
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["STATES", "Summary", "summarise", "terminal", "write_html", "write_json"]
+__all__ = [
+    "FORMAT", "STATES", "Summary", "reached", "state_of", "summarise", "terminal", "write_html",
+    "write_json",
+]  # fmt: skip
 
+# Version of the JSON file.
+FORMAT = 2
 # ordered from worst to best; a cell of the matrix shows the worst state of its checks
 STATES = ("failed", "expected failure", "unsupported", "on the host", "passed")
 _GLYPHS = {
@@ -38,6 +45,7 @@ COLUMNS = (*(d.name for d in ALL), ERRORS)
 # two lines over the columns of the matrix: b iiii uuuu ffff cc, and ! for errors
 _HEADER = ("b" + "i" * 4 + "u" * 4 + "fbff" + "cc!", " 8136" + "8136" + "1136" + "61 ")
 _NAME = 15
+LEVELS = ("bronze: kernels", "silver: gradients", "gold: training")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,17 +55,21 @@ class Summary:
     Attributes:
         results: test address -> record, as written by the plugin.
         cells: (case, dtype) -> check -> state.
-        levels: name -> (tests passed, tests run); a level is reached if all of its tests passed.
+        levels: name -> (tests passed, tests whose gap is declared, tests run). A level is reached
+            if each of its tests passed or is a declared gap, and every level before it is reached.
+        partial: why the run is not complete and reaches no level; empty if it is complete.
+        plugin: the package of the backend, with its version and module.
     """
 
     device: str
     title: str
+    plugin: str
     dtypes: tuple[str, ...]
-    quick: bool
+    partial: tuple[str, ...]
     results: Mapping[str, Mapping[str, Any]]
     cells: Mapping[tuple[str, str], Mapping[str, str]]
     totals: Mapping[str, int]
-    levels: Mapping[str, tuple[int, int]]
+    levels: Mapping[str, tuple[int, int, int]]
     figures: Mapping[str, str]
     seconds: float
 
@@ -74,7 +86,7 @@ def state_of(record: Mapping[str, Any]) -> str:
 def summarise(session: Session) -> Summary:
     """Summarise the results of a conformance run as a matrix of checks by case and dtype."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
-    levels = {"bronze: kernels": [0, 0], "silver: gradients": [0, 0], "gold: training": [0, 0]}
+    levels = {level: [0, 0, 0] for level in LEVELS}
     for record in session.results.values():
         state = state_of(record)
         if not state:
@@ -84,28 +96,40 @@ def summarise(session: Session) -> Summary:
             cells.setdefault((record["case"], column), {})[record["check"]] = state
         level = levels[_level(record["check"])]
         level[0] += state in ("passed", "on the host")
-        level[1] += 1
+        level[1] += state == "unsupported"
+        level[2] += 1
     totals = Counter(filter(None, map(state_of, session.results.values())))
     return Summary(
         device=session.name,
         title=session.title,
         dtypes=tuple(d.name for d in session.dtypes),
-        quick=session.quick,
+        plugin=session.plugin,
+        partial=tuple(session.partial()),
         results=dict(sorted(session.results.items())),
         cells=cells,
         totals={s: totals[s] for s in STATES},
-        levels={k: (v[0], v[1]) for k, v in levels.items()},
+        levels={k: (v[0], v[1], v[2]) for k, v in levels.items()},
         figures=dict(session.figures),
         seconds=sum(r["seconds"] for r in session.results.values()),
     )
 
 
 def _level(check: str) -> str:
+    bronze, silver, gold = LEVELS
     if check in ("forward", "errors"):
-        return "bronze: kernels"
-    if check.startswith(("train", "network")):
-        return "gold: training"
-    return "silver: gradients"
+        return bronze
+    return gold if check.startswith(("train", "network")) else silver
+
+
+def reached(summary: Summary) -> list[str]:
+    """Return the levels that a run reached, the lowest first; none if the run is partial."""
+    found: list[str] = []
+    for level in () if summary.partial else LEVELS:
+        passed, declared, run = summary.levels[level]
+        if not run or passed + declared != run:
+            break
+        found.append(level)
+    return found
 
 
 def worst(states: Iterable[str]) -> str:
@@ -153,14 +177,23 @@ def terminal(summary: Summary, colour: bool) -> list[str]:
     lines.append("  ".join(f"{n} {s}" for s, n in summary.totals.items() if n))
     if summary.figures:
         lines.append("measured: " + ", ".join(f"{k} {v}" for k, v in summary.figures.items()))
-    lines.append(", ".join(_level_text(k, *v) for k, v in summary.levels.items()))
+    if summary.partial:
+        lines.append(f"no level: {'; '.join(summary.partial)}")
+    lines.append(", ".join(_level_text(k, summary) for k in LEVELS))
     return lines
 
 
-def _level_text(name: str, passed: int, run: int) -> str:
+def _level_text(level: str, summary: Summary) -> str:
+    """Say in a few words how far a run got with the tests of a level."""
+    passed, declared, run = summary.levels[level]
     if not run:
-        return f"{name} not run"
-    return f"{name} reached" if passed == run else f"{name} {passed} of {run}"
+        return f"{level} not run"
+    if level in reached(summary):
+        return f"{level} reached" + (f" with {declared} declared gaps" if declared else "")
+    text = f"{level} {passed} of {run}" + (f", {declared} declared gaps" if declared else "")
+    if passed + declared == run and not summary.partial:
+        text += " (an earlier level is missing)"
+    return text
 
 
 # ---- JSON ---------------------------------------------------------------------------------------
@@ -169,11 +202,14 @@ def _level_text(name: str, passed: int, run: int) -> str:
 def write_json(summary: Summary, path: str) -> None:
     """Write all results of a conformance run as JSON, sorted, so that two files can be compared."""
     content = {
-        "format": 1,
+        "format": FORMAT,
         "duograph": OWN,
+        "seam": ".".join(map(str, SEAM_VERSION)),
+        "plugin": summary.plugin,
         "device": summary.device,
         "title": summary.title,
-        "quick": summary.quick,
+        "partial": summary.partial,
+        "reached": reached(summary),
         "dtypes": summary.dtypes,
         "totals": summary.totals,
         "levels": summary.levels,
@@ -213,7 +249,9 @@ def _page_data(summary: Summary) -> dict[str, Any]:
     return {
         "device": summary.device,
         "title": summary.title,
-        "quick": summary.quick,
+        "plugin": summary.plugin,
+        "partial": summary.partial,
+        "reached": reached(summary),
         "dtypes": COLUMNS,
         "has": summary.dtypes,
         "states": STATES,

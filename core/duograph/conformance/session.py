@@ -42,6 +42,9 @@ class Session:
         measured: figures of the current test, which are reported but not checked: name -> number
             with its unit.
         figures: the figures of all tests.
+        filters: why the tests of this run are not the whole suite.
+        selected: number of tests that the run was to make.
+        finished: names of tests that an earlier run, which this one resumes, has made.
     """
 
     def __init__(self, name: str | None, quick: bool, chosen: Sequence[DType] = ()) -> None:
@@ -58,6 +61,9 @@ class Session:
         self.results: dict[str, dict[str, Any]] = {}
         self.measured: dict[str, str] = {}
         self.figures: dict[str, str] = {}
+        self.filters: list[str] = []
+        self.selected = 0
+        self.finished: frozenset[str] = frozenset()
         self._before = 0
 
     @property
@@ -68,6 +74,17 @@ class Session:
             f"{self.name} ({device.description or device.name}), duograph {OWN}, "
             f"Python {platform.python_version()}, NumPy {np.__version__}"
         )
+
+    @property
+    def plugin(self) -> str:
+        """The package of the backend under test, with its version and module."""
+        return next(e.origin for e in registry.entries().values() if e.backend is self.backend)
+
+    def partial(self) -> list[str]:
+        """Return why this run is not complete: its filters, and tests that did not run."""
+        missing = self.selected - len(self.results)
+        left = [f"{missing} of {self.selected} tests did not run"] if missing > 0 else []
+        return [*self.filters, *left]
 
     def begin(self) -> None:
         """Prepare one conformance test: select the device, and start counting host fallbacks."""

@@ -1,0 +1,75 @@
+"""Compares two JSON reports of the conformance suite (`duograph conformance compare OLD NEW`)."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from .report import FORMAT, STATES, state_of
+
+__all__ = ["compare", "read"]
+
+# A test that takes so many times as long, and so many seconds more, is reported as slower.
+SLOWER, SECONDS = 2.0, 0.5
+
+
+def read(path: str) -> dict[str, Any]:
+    """Return the content of a JSON report.
+
+    Raises:
+        ValueError: the file is no report, or one of another version of duograph.
+        OSError: it cannot be read.
+    """
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: it is no JSON file ({error})") from None
+    if not isinstance(found, dict) or "results" not in found:
+        raise ValueError(f"{path}: it is no report of the conformance suite")
+    if found.get("format") != FORMAT:
+        raise ValueError(
+            f"{path}: its format is {found.get('format')}; this duograph reads {FORMAT}. "
+            "Run the suite again"
+        )
+    return found
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """Return lines about what differs between two reports, and whether the new one is worse.
+
+    It is worse if a test passes no more, or a level is no more reached. Tests that only one of them
+    ran are counted, and make nothing worse.
+    """
+    lines = [f"old: {old['title']}, {old['plugin']}", f"new: {new['title']}, {new['plugin']}"]
+    for name, report in (("old", old), ("new", new)):
+        if report["partial"]:
+            lines.append(f"the {name} run is partial: {'; '.join(report['partial'])}")
+    before, after = old["results"], new["results"]
+    worse = []
+    for name in sorted(before.keys() & after.keys()):
+        was, now = state_of(before[name]), state_of(after[name])
+        if was == now:
+            continue
+        is_worse = bool(was) and (not now or STATES.index(now) < STATES.index(was))
+        word = "worse" if is_worse else "better"
+        worse += [name] if is_worse else []
+        note = after[name]["message"].splitlines()[:1]
+        lines.append(
+            f"{word}: {name}: {was or 'skipped'} -> {now or 'skipped'} {' '.join(note)}".rstrip()
+        )
+    for name in sorted(before.keys() & after.keys()):
+        was, now = before[name]["seconds"], after[name]["seconds"]
+        if now > SLOWER * was and now - was > SECONDS:
+            lines.append(f"slower: {name}: {was:.2f} -> {now:.2f} s")
+    gone, added = before.keys() - after.keys(), after.keys() - before.keys()
+    lines += [f"{len(gone)} tests of the old run are not in the new one"] if gone else []
+    lines += [f"{len(added)} tests of the new run are not in the old one"] if added else []
+    lost = []
+    if not new["partial"]:
+        lost = [level for level in old["reached"] if level not in new["reached"]]
+    lines += [f"worse: {level} is no more reached" for level in lost]
+    lines.append(f"{len(worse)} tests are worse")
+    return lines, bool(worse or lost)

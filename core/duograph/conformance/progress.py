@@ -1,0 +1,76 @@
+"""Results of a conformance run on disk as they come, so that an interrupted run can be resumed.
+
+The pytest plugin calls it for `--report FOLDER` and `--resume`. Each result is one line of JSON in
+FOLDER/DEVICE.jsonl. Worker processes read a copy that the controlling process makes at the start:
+all of them must select the same tests.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["file_of", "keep", "prepare"]
+
+
+def file_of(session: Session, folder: str, kind: str) -> pathlib.Path:
+    """Return the path of a file of a kind, such as "json", for the device of a run."""
+    return pathlib.Path(folder) / f"{session.name}.{kind}"
+
+
+def prepare(session: Session, folder: str | None, resume: bool, controls: bool) -> None:
+    """Begin the file of results, or take over those of the run that this one resumes.
+
+    Args:
+        session: the run.
+        folder: the value of --report.
+        resume: whether --resume was given.
+        controls: whether this is the process that writes the file.
+
+    Raises:
+        pytest.UsageError: there is no folder, or it has no results to resume.
+    """
+    if folder is None:
+        if resume:
+            raise pytest.UsageError("--resume needs --report FOLDER, where the results are")
+        return
+    lines, copy = file_of(session, folder, "jsonl"), file_of(session, folder, "resumed")
+    if controls:
+        lines.parent.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            lines.write_text("")
+            return
+        if not lines.exists():
+            raise pytest.UsageError(f"--resume: there is no {lines}; run without --resume first")
+        shutil.copyfile(lines, copy)
+    if resume:
+        session.results.update(_results(copy))
+        session.finished = frozenset(
+            name for name, r in session.results.items() if r["outcome"] != "failed"
+        )
+
+
+def _results(path: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the last result of each test; a last line that was cut off is left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        found[record.pop("name")] = record
+    return found
+
+
+def keep(session: Session, folder: str, name: str) -> None:
+    """Append the result of a test to the file of results."""
+    line = json.dumps({"name": name, **session.results[name]})
+    with file_of(session, folder, "jsonl").open("a", encoding="utf-8") as file:
+        file.write(line + "\n")

@@ -1,0 +1,185 @@
+"""Levels of the conformance suite, results on disk, runs that are resumed, and reports compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from duograph import cli
+from duograph.conformance import certificates, report
+from duograph.dtype import ALL
+
+HERE = pathlib.Path(__file__).parent
+
+
+def record(check, case="exp", dtype="float32", outcome="passed", seconds=0.01, message=""):
+    return {
+        "check": check, "case": case, "dtype": dtype, "outcome": outcome, "seconds": seconds,
+        "kinds": [], "on_host": 0, "message": message,
+    }  # fmt: skip
+
+
+class Run:
+    name, title, plugin, dtypes, figures = "Toy", "Toy, 1.0", "toy 1.0 (toy)", ALL, {}
+
+    def __init__(self, *records, partial=()):
+        self.results = {f"{r['check']}/{r['case']}/{r['dtype']}": r for r in records}
+        self._partial = partial
+
+    def partial(self):
+        return list(self._partial)
+
+
+WHOLE = [record("forward"), record("gradient"), record("train")]
+LEVELS = {
+    "all": (WHOLE, (), ["bronze", "silver", "gold"]),
+    "a partial run": (WHOLE, ("--quick",), []),
+    "a failure in gold": (
+        [*WHOLE[:2], record("train", outcome="failed")], (), ["bronze", "silver"],
+    ),
+    "gold needs silver": (
+        [WHOLE[0], record("gradient", outcome="failed"), WHOLE[2]], (), ["bronze"],
+    ),
+    "gold needs bronze": ([record("forward", outcome="failed"), *WHOLE[1:]], (), []),
+    "an expected failure is a failure": (
+        [record("forward", outcome="expected failure"), *WHOLE[1:]], (), [],
+    ),
+    "a declared gap is none": (
+        [*WHOLE, record("forward", "cummax", outcome="unsupported")],
+        (),
+        ["bronze", "silver", "gold"],
+    ),
+    "a level without tests": (WHOLE[:2], (), ["bronze", "silver"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEVELS.values(), ids=LEVELS)
+def test_levels(case):
+    records, partial, want = case
+    summary = report.summarise(Run(*records, partial=partial))
+    assert [level.split(":")[0] for level in report.reached(summary)] == want
+    text = "\n".join(report.terminal(summary, colour=False))
+    assert text.count(" reached") == len(want)
+    assert ("no level: --quick" in text) is bool(partial)
+
+
+def written(tmp_path, name, *records, partial=()):
+    path = str(tmp_path / name)
+    report.write_json(report.summarise(Run(*records, partial=partial)), path)
+    return path
+
+
+# name -> (records of the new run, its filters, lines that must be there, exit status)
+COMPARED = {
+    "nothing": (WHOLE, (), ["0 tests are worse"], 0),
+    "a failure": (
+        [record("forward", outcome="failed", message="exp: wrong"), *WHOLE[1:]],
+        (),
+        ["worse: forward/exp/float32: passed -> failed exp: wrong",
+         "worse: bronze: kernels is no more reached", "1 tests are worse"],
+        1,
+    ),
+    "skipped now": (
+        [record("forward", outcome="skipped", message="why"), *WHOLE[1:]],
+        (),
+        ["worse: forward/exp/float32: passed -> skipped why"],
+        1,
+    ),
+    "slower": ([record("forward", seconds=2), *WHOLE[1:]], (), ["slower: forward/exp/float32"], 0),
+    "a part": (WHOLE[:1], ("-k exp",), ["the new run is partial: -k exp", "2 tests of the old"], 0),
+    "more": ([*WHOLE, record("forward", "sin")], (), ["1 tests of the new run"], 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COMPARED.values(), ids=COMPARED)
+def test_compare(case, tmp_path, capsys):
+    records, partial, lines, status = case
+    old = written(tmp_path, "old.json", *WHOLE)
+    new = written(tmp_path, "new.json", *records, partial=partial)
+    assert cli.main(["conformance", "compare", old, new]) == status
+    text = capsys.readouterr().out
+    for line in lines:
+        assert line in text
+
+
+def test_what_was_worse_is_better_the_other_way_round(tmp_path):
+    old = certificates.read(
+        written(tmp_path, "old.json", record("forward", outcome="failed"), *WHOLE[1:])
+    )
+    lines, worse = certificates.compare(old, certificates.read(written(tmp_path, "n.json", *WHOLE)))
+    assert not worse
+    assert "better: forward/exp/float32: failed -> passed" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "no JSON file"), ("[]", "no report"), ('{"results": {}, "format": 1}', "Run the suite")],
+)
+def test_what_is_no_report_is_refused(text, words, tmp_path, capsys):
+    (tmp_path / "bad.json").write_text(text)
+    good = written(tmp_path, "good.json", *WHOLE)
+    assert cli.main(["conformance", "compare", str(tmp_path / "bad.json"), good]) == 2
+    assert words in capsys.readouterr().err
+    assert cli.main(["conformance", "compare", good, str(tmp_path / "none.json")]) == 2
+
+
+def suite(folder, *more, device="CPU"):
+    """Run a small part of the suite in a process of its own; return its output and its report."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs",
+         "duograph.conformance", "--device", device, "--quick", "--report", str(folder), *more],
+        capture_output=True, text=True, check=False, cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
+    )  # fmt: skip
+    path = folder / f"{device}.json"
+    return done.stdout + done.stderr, json.loads(path.read_text()) if path.exists() else None
+
+
+def test_a_run_is_resumed(tmp_path):
+    text, found = suite(tmp_path, "-k", "test_forward and exp2")
+    assert found is not None, text
+    names = set(found["results"])
+    assert names and found["partial"] == ["--quick", "-k test_forward and exp2"]
+    assert found["reached"] == [] and found["seam"] and "duograph_cpu" in found["plugin"]
+    lines = (tmp_path / "CPU.jsonl").read_text().splitlines()
+    (tmp_path / "CPU.jsonl").write_text("\n".join(lines[1:]) + '\n{"name": "forw')  # cut off
+    text, found = suite(tmp_path, "-k", "test_forward and exp2", "--resume")
+    assert "1 passed" in text and set(found["results"]) == names
+    assert found["partial"] == ["--quick", "-k test_forward and exp2"]
+    text, _ = suite(tmp_path / ".." / tmp_path.name, "--resume", device="Nobody")
+    assert "Nobody" in text
+
+
+def test_resume_needs_results(tmp_path):
+    assert "there is no" in suite(tmp_path, "--resume")[0]
+
+
+def test_a_test_that_aborts_or_hangs_loses_itself_only(tmp_path):
+    pytest.importorskip("xdist", reason="a process of its own for the tests needs pytest-xdist")
+    chosen = "test_forward and ([exp-float32] or [sqrt-float32] or [neg-float32])"
+    text, found = suite(
+        tmp_path, "-p", "broken_device", "-n", "1", "-k", chosen, "--case-seconds", "5",
+        device="Broken",
+    )  # fmt: skip
+    assert found is not None, text
+    outcomes = {name: r["outcome"] for name, r in found["results"].items()}
+    assert outcomes == {
+        "forward/exp/float32": "failed",
+        "forward/neg/float32": "passed",
+        "forward/sqrt/float32": "failed",
+    }
+    assert "crashed while running" in found["results"]["forward/exp/float32"]["message"]
+
+
+def test_an_old_pytest_is_named(monkeypatch):
+    import duograph_pytest
+
+    monkeypatch.setattr(pytest, "version_tuple", (7, 4, 0))
+    with pytest.raises(
+        pytest.UsageError, match=r"needs pytest 8 or later.*duograph\[conformance\]"
+    ):
+        duograph_pytest._load(None)
