@@ -6,7 +6,9 @@ import json
 import sys
 
 import pytest
+from duograph.backend.protocol import SEAM_VERSION
 
+OWN = ".".join(map(str, SEAM_VERSION))
 GOOD = "import duograph as ms; print((ms.Tensor([1.0, 2.0], device='Good') + 1).asnumpy().tolist())"
 
 
@@ -78,13 +80,13 @@ BROKEN = {
         "Bad",
         HEAD + "@hookimpl\ndef duograph_backend():\n"
         "    return BackendSpec('Bad', None, seam_version=(0, 3))",
-        "built for version 0.3 of the plugin seam, this duograph has 1.1; upgrade the plugin",
+        f"built for version 0.3 of the plugin seam, this duograph has {OWN}; upgrade the plugin",
     ),
     "newer seam": (
         "Bad",
         HEAD + "@hookimpl\ndef duograph_backend():\n"
         "    return BackendSpec('Bad', None, seam_version=(2, 0))",
-        "built for version 2.0 of the plugin seam, this duograph has 1.1; upgrade duograph",
+        f"built for version 2.0 of the plugin seam, this duograph has {OWN}; upgrade duograph",
     ),
 }
 

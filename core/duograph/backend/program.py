@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..dtype import DType
 from ..types import HostType, TensorType
 from .prepared import PreparedCall
+
+if TYPE_CHECKING:
+    from ..op import Op
 
 __all__ = [
     "Alias",
@@ -41,6 +44,12 @@ class Step:
         single: whether the call returns one buffer handle rather than a tuple.
         name: name of the op.
         pure: whether the results depend on the operands alone and have memory of their own.
+        op: the op, so that a backend can compute the step in its own way; None for a step that only
+            its call knows, such as a copy. A fused region is the op `region`.
+        types: types of the operands, then of the results; None for an absent operand. They may
+            differ from those of the steps that wrote the slots in the shape alone: a reshape is no
+            instruction.
+        attributes: the op's attributes; those of a region are its graph, ``body``.
     """
 
     call: PreparedCall
@@ -49,6 +58,9 @@ class Step:
     single: bool
     name: str = ""
     pure: bool = False
+    op: Op | None = None
+    types: tuple[TensorType | HostType | None, ...] = ()
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +165,7 @@ class Program:
         donations: position of an output -> position of the parameter whose buffer it may take if
             the caller donates it.
         level: the jit level asked for, "O1" or "O2"; at O1 there is no control flow.
+        types: the type of every slot as it was written.
         updates: position of an output -> position of the parameter of which it is the new value; a
             superset of `donations`. A backend that can use more of these buffers says so with
             `LinkedProgram.donations`.
@@ -171,6 +184,7 @@ class Program:
     donations: Mapping[int, int]
     level: str = "O1"
     updates: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    types: Mapping[int, TensorType | HostType] = dataclasses.field(default_factory=dict)
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:

@@ -147,7 +147,7 @@ class Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, call, operands, results, True)
+            return self.step(node, call, operands, types, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -180,7 +180,7 @@ class Lowering:
             call = with_source_span(call, node.span)
         if name != "random_state" or self.depth:
             self.python = self.python or name
-        return self.step(node, PreparedCall(call), operands, results)
+        return self.step(node, PreparedCall(call), operands, types, results)
 
     def op(
         self,
@@ -210,7 +210,7 @@ class Lowering:
             call = PreparedCall(
                 fallback(self.backend, op, types, node.attributes, self.device, results)
             )
-        slots = self.step(node, call, operands, results, pure)
+        slots = self.step(node, call, operands, types, results, pure)
         if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
             (step,) = self.checked([self.steps.pop()])
             self.constants[slots[0]] = step.call.run()
@@ -234,6 +234,7 @@ class Lowering:
         node: GraphNode,
         call: PreparedCall,
         operands: Sequence[int],
+        types: Types,
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
@@ -243,7 +244,17 @@ class Lowering:
         """
         slots = [self.slot(t) for t in results]
         self.steps.append(
-            Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
+            Step(
+                call,
+                tuple(operands),
+                tuple(slots),
+                node.single,
+                node.op.name,
+                pure,
+                node.op,
+                (*types, *results),
+                node.attributes,
+            )
         )
         return slots
 

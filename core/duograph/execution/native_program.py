@@ -144,6 +144,7 @@ def _planned(
         donations=plan.donations,
         level=work.level,
         updates=updates,
+        types=work.types,
     )
     return program, str(plan)
 
