@@ -16,10 +16,12 @@ from duograph.dtype import ALL
 HERE = pathlib.Path(__file__).parent
 
 
-def record(check, case="exp", dtype="float32", outcome="passed", seconds=0.01, message=""):
+def record(
+    check, case="exp", dtype="float32", outcome="passed", seconds=0.01, message="", reached=0.02
+):
     return {
         "check": check, "case": case, "dtype": dtype, "outcome": outcome, "seconds": seconds,
-        "kinds": [], "on_host": 0, "message": message,
+        "kinds": [], "on_host": 0, "message": message, "reached": reached,
     }  # fmt: skip
 
 
@@ -90,6 +92,12 @@ COMPARED = {
         1,
     ),
     "slower": ([record("forward", seconds=2), *WHOLE[1:]], (), ["slower: forward/exp/float32"], 0),
+    "less accurate": (
+        [record("forward", reached=0.5), *WHOLE[1:]],
+        (),
+        ["less accurate: forward/exp/float32: 0.02 -> 0.5 of the tolerance"],
+        0,
+    ),
     "a part": (WHOLE[:1], ("-k exp",), ["the new run is partial: -k exp", "2 tests of the old"], 0),
     "more": ([*WHOLE, record("forward", "sin")], (), ["1 tests of the new run"], 0),
 }  # fmt: skip
@@ -145,6 +153,7 @@ def test_a_run_is_resumed(tmp_path):
     names = set(found["results"])
     assert names and found["partial"] == ["--quick", "-k test_forward and exp2"]
     assert found["reached"] == [] and found["seam"] and "duograph_cpu" in found["plugin"]
+    assert all(0 <= r["reached"] <= 1 for r in found["results"].values())
     lines = (tmp_path / "CPU.jsonl").read_text().splitlines()
     (tmp_path / "CPU.jsonl").write_text("\n".join(lines[1:]) + '\n{"name": "forw')  # cut off
     text, found = suite(tmp_path, "-k", "test_forward and exp2", "--resume")

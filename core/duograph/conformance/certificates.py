@@ -13,6 +13,8 @@ __all__ = ["compare", "read"]
 
 # A test that takes so many times as long, and so many seconds more, is reported as slower.
 SLOWER, SECONDS = 2.0, 0.5
+# A difference that grows as much, to more than this share of the tolerance, is reported too.
+NOTABLE = 0.1
 
 
 def read(path: str) -> dict[str, Any]:
@@ -64,6 +66,10 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], 
         was, now = before[name]["seconds"], after[name]["seconds"]
         if now > SLOWER * was and now - was > SECONDS:
             lines.append(f"slower: {name}: {was:.2f} -> {now:.2f} s")
+    for name in sorted(before.keys() & after.keys()):
+        was, now = before[name]["reached"], after[name]["reached"]
+        if was is not None and now is not None and now > max(SLOWER * was, NOTABLE):
+            lines.append(f"less accurate: {name}: {was} -> {now} of the tolerance")
     gone, added = before.keys() - after.keys(), after.keys() - before.keys()
     lines += [f"{len(gone)} tests of the old run are not in the new one"] if gone else []
     lines += [f"{len(added)} tests of the new run are not in the old one"] if added else []

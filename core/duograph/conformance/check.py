@@ -27,6 +27,8 @@ __all__ = [
     "read_failing",
     "results_of",
     "run",
+    "share_reached",
+    "start_test",
     "substitute",
 ]
 
@@ -136,6 +138,22 @@ def difference(
     return "\n".join(lines)
 
 
+class _Reached:
+    """The largest difference that the current test found, as a share of its tolerance."""
+
+    share: float = 0.0
+
+
+def start_test() -> None:
+    """Forget what earlier tests have found (`share_reached`)."""
+    _Reached.share = 0.0
+
+
+def share_reached() -> float:
+    """Return the largest difference of finite floats in this test, divided by its tolerance."""
+    return _Reached.share
+
+
 def _differing(got: Array, want: Array, tolerance: Tolerance) -> Array:
     """Return where two arrays differ beyond a tolerance, as a bool array; NaN equals NaN."""
     if got.dtype.kind in "biu" and want.dtype.kind in "biu":
@@ -143,8 +161,11 @@ def _differing(got: Array, want: Array, tolerance: Tolerance) -> Array:
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
     a, b = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):
-        near = np.abs(a - b) <= tolerance.absolute + tolerance.relative * np.abs(b)
-        near &= np.isfinite(a) & np.isfinite(b)  # any number is within a tolerance of infinity
+        gap, limit = np.abs(a - b), tolerance.absolute + tolerance.relative * np.abs(b)
+        finite = np.isfinite(a) & np.isfinite(b)
+        near = (gap <= limit) & finite  # any number is within a tolerance of infinity
+        shares = np.where(finite & (gap > 0), gap / limit, 0.0)
+        _Reached.share = max(_Reached.share, float(shares.max(initial=0.0)))
         if wide is np.complex128:  # it is unspecified which part of a complex overflow is NaN
             same = ~np.isfinite(a) & ~np.isfinite(b)
         else:

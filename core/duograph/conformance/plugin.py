@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import fnmatch
+import math
 import os
 import pathlib
 import re
@@ -22,6 +23,7 @@ from ..dtype import DType, as_dtype
 from ..errors import DeviceError, DTypeError, UnsupportedOpError
 from . import progress, report
 from .cases import all_cases
+from .check import share_reached
 from .session import Session
 
 PACKAGE = "duograph.conformance"
@@ -270,6 +272,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             "seconds": round(call.duration, 4),
             "kinds": dict(report.user_properties).get("kinds", []),
             "on_host": session.on_host(),
+            "reached": _finite(share_reached()),
             "message": message,
         }
         # only the report comes back from a pytest-xdist worker
@@ -305,6 +308,11 @@ class _Collector:
             progress.keep(session, folder, found["name"])
 
 
+def _finite(share: float) -> float | None:
+    """Round a share of the tolerance; None for one that JSON cannot write."""
+    return round(share, 4) if math.isfinite(share) else None
+
+
 def _crash(report: pytest.TestReport) -> dict[str, Any]:
     """Return the result of a test in which its process ended, from the test's id alone."""
     test, _, parameters = report.nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
@@ -312,7 +320,7 @@ def _crash(report: pytest.TestReport) -> dict[str, Any]:
     case, dtype = (*parts, None, None)[:2]
     record: dict[str, Any] = {
         "check": test, "case": case, "dtype": dtype, "outcome": "failed", "seconds": 0.0,
-        "kinds": [], "on_host": 0, "message": str(report.longrepr).splitlines()[0],
+        "kinds": [], "on_host": 0, "reached": None, "message": str(report.longrepr).splitlines()[0],
     }  # fmt: skip
     return {"name": "/".join([test, *parts]), "record": record, "figures": {}}
 

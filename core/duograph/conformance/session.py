@@ -17,7 +17,7 @@ from ..dtype import DType, bool_, complex64, float32, float64, int32
 from ..execution.kernel_choice import fallback_counts
 from ..placement import device_of
 from ..version import OWN
-from . import oracle
+from . import check, oracle
 from .case import OpCase
 from .cases import all_cases
 
@@ -92,6 +92,7 @@ class Session:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
         self.measured = {}
+        check.start_test()
 
     def on_host(self) -> int:
         """Return how many op calls of this test ran on the host, as the device has no kernel."""
