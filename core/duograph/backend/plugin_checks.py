@@ -183,6 +183,9 @@ def _attributes_problem(made: Backend, spec: BackendSpec) -> str | None:
         ops = getattr(made, name)
         if not isinstance(ops, Set) or not all(isinstance(op, str) for op in ops):
             return f"{owner}.{name} is {shown_value(ops)}; wanted a frozenset of op names"
+    passes = made.passes
+    if not isinstance(passes, (list, tuple)) or not all(callable(step) for step in passes):
+        return f"{owner}.passes is {shown_value(passes)}; wanted a tuple of functions of a graph"
     return None
 
 

@@ -84,6 +84,8 @@ class Backend:
             their result.
         decomposed: ops that have kernels for eager calls, but are decomposed in compiled functions
             so that their parts are fused.
+        passes: functions from graph to graph that run on compiled functions for this backend, from
+            O1 on, before fusion.
     """
 
     name: str = ""
@@ -91,6 +93,7 @@ class Backend:
     host_fallback: str = "off"
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
+    passes: Sequence[Callable[[Graph], Graph]] = ()
 
     def available(self) -> str | None:
         """Return None if this backend can run here, else the reason. Must be cheap."""

@@ -49,7 +49,7 @@ from .fusion import fuse
 from .matched_ops import attention, attention_grad, checked_labels, matmul, pad_constant
 from .matmul import fold_transposes, merge_matmul_sums
 from .padded_sums import concatenate_padded_sums
-from .plugin_passes import plugin_passes, run_plugin_pass
+from .plugin_passes import plugin_passes, run_backend_passes, run_plugin_pass
 from .self_attention import use_self_attention
 from .simplify import simplify
 from .split_reductions import split_reductions
@@ -107,6 +107,7 @@ PIPELINE = (
     Pass("channels_last", convert_to_channels_last, "O1"),
     Pass("clean_up", clean_up, "O1", after="channels_last"),
     Pass("save_activation_derivatives", save_activation_derivatives, "O1", concerns=GRADIENTS),
+    Pass("backend_passes", run_backend_passes, "O1"),
     Pass("split_reductions", split_reductions, "O1"),
     Pass("fuse", fuse, "O1"),
 )
@@ -206,6 +207,7 @@ class _Installed:
             epilogues=backend.epilogues,
             decomposed=backend.decomposed,
             costs=DEFAULT_COSTS if isinstance(costs, str) else costs,
+            passes=tuple([(backend.name, step) for step in backend.passes]),
             state=frozenset(state),
             notes=notes,
             watch=watch,

@@ -16,7 +16,10 @@ from ..ir.optimizer import Watch
 from ..op import Op
 from ..types import TensorType
 
-__all__ = ["PLAIN", "BodyOf", "Claims", "Pass", "PassContext"]
+__all__ = ["PLAIN", "BodyOf", "Claims", "Pass", "PassContext", "PluginPass"]
+
+# A pass of a plugin, which knows nothing but the graph.
+PluginPass: TypeAlias = Callable[[Graph], Graph]
 
 # Whether the backend has a kernel of its own for an op on operands of these types.
 Claims: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], bool]
@@ -40,6 +43,7 @@ class PassContext:
         decomposed: names of the ops that are decomposed although the backend has kernels for them,
             because fusing their bodies is faster.
         costs: costs and limits of the backend.
+        passes: the backend's own passes, with its name.
         state: parameters that hold state which the graph does not write.
         notes: receives lines for the user about what was, or was not, rewritten.
         watch: called with each pass's name and the graph after it.
@@ -51,6 +55,7 @@ class PassContext:
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
     costs: Costs = DEFAULT_COSTS
+    passes: tuple[tuple[str, PluginPass], ...] = ()
     state: frozenset[int] = frozenset()
     notes: list[str] | None = None
     watch: Watch | None = None

@@ -1,14 +1,14 @@
 """Runs the graph passes of plugins after the built-in ones, and verifies their results.
 
-A pass that fails is reported with a warning and left out from then on. `passes.clean_up` is the
-only caller; nothing here may change a graph on its own.
+A pass that fails is reported with a warning and left out from then on. `passes` is the only caller:
+`clean_up` for the passes of all plugins, the pipeline for those of the graph's backend. Nothing
+here may change a graph on its own.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from pluggy import HookImpl
 
@@ -18,10 +18,9 @@ from ..errors import GraphError
 from ..ir.graph import Graph
 from ..ir.verify import verify
 from ..types import ValueType
+from .context import PassContext, PluginPass
 
-__all__ = ["plugin_passes", "run_plugin_pass"]
-
-PluginPass: TypeAlias = Callable[[Graph], Graph]
+__all__ = ["plugin_passes", "run_plugin_pass", "run_backend_passes"]
 
 # (plugin, pass) pairs by the hook implementation that returned them.
 _found: dict[HookImpl, tuple[tuple[str, PluginPass], ...]] = {}
@@ -74,6 +73,16 @@ def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, G
         _report(f"the pass {name!r} of the plugin {plugin!r}", error)
         return shown, graph
     return shown, made
+
+
+def run_backend_passes(graph: Graph, context: PassContext) -> Graph:
+    """Run the passes of the backend for which a graph is compiled (`Backend.passes`)."""
+    for name, step in context.passes:
+        if id(step) not in _failed:
+            shown, graph = run_plugin_pass(name, step, graph)
+            if context.watch is not None:
+                context.watch(shown, graph)
+    return graph
 
 
 def _check_signature(before: Graph, after: Graph) -> None:
