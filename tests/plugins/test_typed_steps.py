@@ -10,34 +10,11 @@ from duograph.backend import registry
 from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Alias, Choice, Copy, Loop, Step, steps_in
 from duograph.backend.protocol import BackendSpec
-from duograph.ir.builder import expand
 from duograph.types import TensorType
 from duograph_reference.backend import Reference
+from plugins.numpy_programs import compute, run_graph
 
 NAME = "Typed"
-
-
-def _compute(op, types, attributes, arrays):
-    """Compute an op by its NumPy rule; return its results."""
-    given = [None if a is None else a.reshape(t.shape) for a, t in zip(arrays, types)]
-    if op.name == "region":
-        return _graph(attributes["body"], given)
-    if op.reference_rule is None:  # a composite
-        return _graph(expand(op, tuple(types[: len(arrays)]), attributes), given)
-    with np.errstate(all="ignore"):
-        found = op.reference_rule(*op.arguments(given), **attributes)
-    made = found if isinstance(found, tuple) else (found,)
-    results = types[len(arrays) :]
-    return [np.array(a, t.dtype.np, order="C") for a, t in zip(made, results, strict=True)]
-
-
-def _graph(graph, arrays):
-    values = dict(enumerate(arrays))
-    for node in graph.nodes:
-        types = [None if i is None else graph.types[i] for i in (*node.operands, *node.results)]
-        given = [None if i is None else values[i] for i in node.operands]
-        values.update(zip(node.results, _compute(node.op, types, node.attributes, given)))
-    return [values[i] for i in graph.outputs]
 
 
 def _region(graph):
@@ -45,7 +22,7 @@ def _region(graph):
 
     def call(*handles):
         types = graph.types[: graph.n_params]
-        made = _graph(graph, [h.reshape(t.shape) for h, t in zip(handles, types)])
+        made = run_graph(graph, [h.reshape(t.shape) for h, t in zip(handles, types)])
         return made[0] if graph.single else tuple(made)
 
     return call
@@ -57,7 +34,7 @@ def _run(instructions, slots):
             assert each.op is not None and each.op.name == each.name
             assert len(each.types) == len(each.operands) + len(each.results)
             given = [None if s < 0 else slots[s] for s in each.operands]
-            made = _compute(each.op, each.types, each.attributes, given)
+            made = compute(each.op, each.types, each.attributes, given)
             slots.update(zip(each.results, made, strict=True))
         elif isinstance(each, Copy):
             slots[each.target] = slots[each.source].copy()

@@ -39,7 +39,7 @@ __all__ = [
 REQUIRED_METHODS = ("devices", "copy_in", "copy_out", "prepare")
 OPTIONAL_METHODS = (
     "available", "from_host", "exclusive", "nbytes", "synchronize", "compiles", "compile", "costs",
-    "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
+    "compile_graph", "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
 )  # fmt: skip
 FALLBACKS = ("off", "warn", "on")
 _NAME = "a string without spaces and colons, such as 'MyDevice'"

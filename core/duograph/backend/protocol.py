@@ -205,6 +205,18 @@ class Backend:
         """
         return self.links(device_id) or ""
 
+    def compile_graph(
+        self, graph: Graph, device_id: int
+    ) -> LinkedProgram | HandleFunction | str | None:
+        """Compile a whole typed graph before any op is decomposed or fused.
+
+        Called for compiled functions from O1 on whose parameters and results are tensors and whose
+        ops have no effects. The call is as that of `link`. The reason why there is none, or None
+        for a backend without such a compiler, lets duograph compile the graph with the other
+        methods.
+        """
+        return None
+
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:

@@ -22,7 +22,7 @@ from ..types import Device
 from .executable import Executable, InvariantPart, link_steps
 from .invariant_steps import Partition, partition, share_packed_operands
 from .lowering import Lowering, RegionCalls
-from .native_program import native_program
+from .native_program import compiled_graph, native_program
 from .producer_consumer import fuse_producer_consumer
 from .regions import cannot_compile, compile_regions
 
@@ -69,6 +69,12 @@ def lower_program(
             same kernels.
     """
     notes = [] if notes is None else notes
+    backend = registry.backend(device.name)
+    if level != "O0" and type(backend).compile_graph is not Backend.compile_graph:
+        cleaned = optimizer().optimize(graph, device, "O0", watch, [], state)
+        whole = compiled_graph(cleaned, backend, device.index, notes)
+        if whole is not None:
+            return whole
     problem = None if level == "O0" else cannot_compile(device)
     if problem is not None:
         notes.append(f"runs op by op: {problem}")

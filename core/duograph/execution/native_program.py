@@ -1,7 +1,8 @@
-"""Links a lowered graph into one native program: plans its memory and asks `Backend.link`.
+"""Makes one call of a whole graph: by `Backend.compile_graph`, or by `Backend.link` once lowered.
 
-`execution.lower` calls `native_program` above level O0; if it returns None the graph runs step by
-step in Python. Nothing here changes the instructions, except that results get their own memory.
+`execution.lower` calls `compiled_graph` and then `native_program`, which plans memory, above level
+O0; if both return None the graph runs step by step in Python. Nothing here changes the
+instructions, except that results get their own memory.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from .. import context
 from ..backend.plugin_checks import as_linked, checked_reason
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
+from ..backend.protocol import Backend
 from ..ir.graph import Graph
-from ..types import STACK, ValueType
+from ..types import STACK, TensorType, ValueType
 from .executable import Executable
 from .kernel_checks import checked_program
 from .lowering import Lowering
 from .memory_plan import plan_memory
 from .optional_methods import answer
 
-__all__ = ["native_program"]
+__all__ = ["compiled_graph", "native_program"]
 
 
 def native_program(
@@ -87,11 +89,47 @@ def native_program(
     )
 
 
-def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> LinkedProgram | str:
-    """Return the program as linked by the backend (one native call), or its reason to refuse.
+def compiled_graph(
+    graph: Graph, backend: Backend, index: int, notes: list[str]
+) -> Executable | None:
+    """Return a whole graph as the backend compiled it (`Backend.compile_graph`), or None.
 
-    In debug mode, each run of the program checks the number of results and their buffers.
+    The graph has been cleaned up only. `notes` receives what was made, or the backend's reason.
     """
+    if not _is_offered(graph):
+        return None
+    results = [graph.types[i] for i in graph.outputs]
+
+    def ask() -> LinkedProgram | str | None:
+        found = backend.compile_graph(graph, index)
+        if found is None or isinstance(found, str):
+            return found
+        return as_linked(found, graph.n_params, len(results))
+
+    linked = answer(backend, "compile_graph", ask)
+    if linked is None or isinstance(linked, str):
+        notes += [f"not compiled as a whole: {linked}"] if linked else []
+        return None
+    notes.append("compiled as a whole by the backend")
+    linked = _checked(linked, results, backend, index)
+    return _executable(linked, (), {}, None, graph.n_params)
+
+
+def _is_offered(graph: Graph) -> bool:
+    """Return whether a graph is one of tensors alone, without effects, also in its sub-graphs."""
+    ends = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
+    return all(isinstance(t, TensorType) for t in ends) and _is_pure(graph)
+
+
+def _is_pure(graph: Graph) -> bool:
+    return all(
+        not node.effects and not node.op.host and all(_is_pure(g) for g in node.graphs)
+        for node in graph.nodes
+    )
+
+
+def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> LinkedProgram | str:
+    """Return the program as linked by the backend (one native call), or its reason to refuse."""
     backend, index = work.backend, work.device.index
 
     def ask() -> LinkedProgram | str:
@@ -101,7 +139,14 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
         return as_linked(found, len(program.params), len(program.outputs))
 
     linked = answer(backend, "link", ask)
-    if isinstance(linked, str) or not context.settings.debug:
+    return linked if isinstance(linked, str) else _checked(linked, results, backend, index)
+
+
+def _checked(
+    linked: LinkedProgram, results: Sequence[ValueType], backend: Backend, index: int
+) -> LinkedProgram:
+    """Return a program that checks the number of its results and their buffers in debug mode."""
+    if not context.settings.debug:
         return linked
     bind = linked.bind
 
