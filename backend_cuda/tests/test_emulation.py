@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+
 import numpy as np
 import pytest
 from cuda_harness import device, run, text
@@ -175,3 +178,26 @@ def test_out_of_bounds_write_is_reported():
 def test_fresh_memory_is_not_zero():
     on = device()
     assert np.isnan(on.copy_out(on.allocate(16, "test"), (4,), np.dtype(np.float32))).all()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="it counts mappings on Linux")
+def test_unloaded_kernels_leave_no_mappings():
+    """A process may have 65,530 of them, and a run of the conformance suite loads more kernels."""
+    on = device()
+
+    def mapped():
+        with open("/proc/self/maps") as file:
+            return sum(1 for _ in file)
+
+    def load(number):
+        source = f"DG_KERNEL void k(f32 *out) {{ out[DG_ITEM(0)] = {number}.0f; }}"
+        got = run(source, out=np.zeros(32, np.float32), on=on)
+        np.testing.assert_array_equal(got, np.full(32, number, np.float32))
+
+    load(0)
+    before = mapped()
+    for number in range(1, 30):
+        load(number)
+    gc.collect()
+    on.unload()
+    assert mapped() - before < 29, "each library has at least two mappings"

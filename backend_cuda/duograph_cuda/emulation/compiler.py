@@ -33,6 +33,10 @@ FLAGS = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-asynchronous-unwind-tables",
+    # Two mappings of memory per library instead of five: a process may have 65,530 of them, and a
+    # run of the conformance suite loads thousands of kernels.
+    "-Wl,-z,noseparate-code",
+    "-Wl,-z,norelro",
 )
 _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
 

@@ -13,6 +13,7 @@ import enum
 import os
 import tempfile
 import threading
+from _ctypes import dlclose  # ctypes has no public way to unload a library
 from typing import Any
 
 import numpy as np
@@ -303,6 +304,7 @@ class EmulatedDriver:
         return _OK, address
 
     def cuModuleUnload(self, module: ctypes.CDLL) -> Answer:
+        dlclose(module._handle)
         return (_OK,)
 
     def cuLaunchKernel(
