@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from duograph import __version__
+from duograph.backend.protocol import SEAM_VERSION
 from duograph.cli import main
 
 TUNES = """
@@ -17,6 +18,8 @@ def tune(self, device_id):
 Device.tune = tune
 """
 CLI = [sys.executable, "-m", "duograph.cli"]
+
+SEAM = ".".join(map(str, SEAM_VERSION))
 
 
 def test_devices(site, device):
@@ -42,7 +45,7 @@ def test_devices_as_json(site, device):
     """H22: Device listing call with name, memory, dtypes, version, plugin origin"""
     site.install("toy", device("Toy"))
     found = json.loads(site.command([*CLI, "devices", "--json"]).stdout)
-    assert found["seam"] == "1.1"
+    assert found["seam"] == SEAM
     (toy,) = [b for b in found["backends"] if b["name"] == "Toy"]
     assert toy["origin"] == "dist-toy 1.0 (toy)"
     assert toy["problem"] is None
@@ -67,7 +70,7 @@ def test_info(site, device):
     site.install("toy", device("Toy"))
     done = site.command([*CLI, "info"], DUOGRAPH_DEVICE="Toy")
     assert done.returncode == 0
-    assert f"duograph {__version__}, plugin seam 1.1" in done.stdout
+    assert f"duograph {__version__}, plugin seam {SEAM}" in done.stdout
     assert "DUOGRAPH_DEVICE=Toy" in done.stdout
     assert "Toy: available, used by default" in done.stdout
 
