@@ -155,7 +155,7 @@ def test_a_run_is_resumed(tmp_path):
     assert found["reached"] == [] and found["seam"] and "duograph_cpu" in found["plugin"]
     assert all(0 <= r["reached"] <= 1 for r in found["results"].values())
     lines = (tmp_path / "CPU.jsonl").read_text().splitlines()
-    (tmp_path / "CPU.jsonl").write_text("\n".join(lines[1:]) + '\n{"name": "forw')  # cut off
+    (tmp_path / "CPU.jsonl").write_text("\n".join(lines[:-1]) + '\n{"name": "forw')  # cut off
     text, found = suite(tmp_path, "-k", "test_forward and exp2", "--resume")
     assert "1 passed" in text and set(found["results"]) == names
     assert found["partial"] == ["--quick", "-k test_forward and exp2"]
@@ -165,6 +165,25 @@ def test_a_run_is_resumed(tmp_path):
 
 def test_resume_needs_results(tmp_path):
     assert "there is no" in suite(tmp_path, "--resume")[0]
+
+
+def test_resume_refuses_results_of_other_versions(tmp_path):
+    suite(tmp_path, "-k", "[exp2-float32]")
+    path = tmp_path / "CPU.jsonl"
+    path.write_text(path.read_text().replace("(duograph_cpu)", "(another)", 1))
+    text, _ = suite(tmp_path, "-k", "[exp2-float32]", "--resume")
+    assert "are of" in text and "(another)" in text and "run without --resume" in text
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_resumed_run_with_nothing_left_is_as_partial_as_before(processes, tmp_path):
+    if processes != "0":
+        pytest.importorskip("xdist", reason="several processes need pytest-xdist")
+    more = ("-k", "[exp2-float32]", *(("-n", processes) if processes != "0" else ()))
+    first = suite(tmp_path, *more)[1]
+    again = suite(tmp_path, *more, "--resume")[1]
+    assert again["partial"] == first["partial"] == ["--quick", "-k [exp2-float32]"]
+    assert again["reached"] == [] and again["results"] == first["results"]
 
 
 def test_a_test_that_aborts_or_hangs_loses_itself_only(tmp_path):

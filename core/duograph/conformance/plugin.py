@@ -30,6 +30,7 @@ PACKAGE = "duograph.conformance"
 SUITE = re.compile(r"duograph[./\\]conformance")
 HAS_OPTIONS = pytest.StashKey[bool]()
 SESSION = pytest.StashKey["Session"]()
+SELECTED = "duograph conformance: filters and number of tests"
 SUITE_FILES = {path.stem for path in pathlib.Path(__file__).parent.glob("test_*.py")}
 # The line by which pytest-xdist reports a process that ended in the middle of a test.
 CRASHED = re.compile(r"worker '\w+' crashed while running")
@@ -276,13 +277,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             "message": message,
         }
         # only the report comes back from a pytest-xdist worker
-        report.conformance = {
-            "name": name,
-            "record": record,
-            "figures": session.measured,
-            "filters": session.filters,
-            "selected": session.selected,
-        }
+        report.conformance = {"name": name, "record": record, "figures": session.measured}
     return report
 
 
@@ -301,11 +296,23 @@ class _Collector:
         session = session_of(self.config)
         session.results[found["name"]] = found["record"]
         session.figures.update(found["figures"])
-        session.filters = found.get("filters", session.filters)
-        session.selected = found.get("selected", session.selected)
         folder = _option(self.config, "--report")
         if folder and worker_of(self.config) is None:
             progress.keep(session, folder, found["name"])
+
+    def pytest_sessionfinish(self) -> None:
+        """Send what a worker process has selected, which the controlling process does not know."""
+        session = self.config.stash.get(SESSION, None)
+        if session is not None and worker_of(self.config) is not None:
+            self.config.workeroutput[SELECTED] = session.filters, session.selected  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker process has sent, in the controlling process of pytest-xdist."""
+        found = getattr(node, "workeroutput", {}).get(SELECTED)
+        if found is not None:
+            session = session_of(self.config)
+            session.filters, session.selected = found
 
 
 def _finite(share: float) -> float | None:

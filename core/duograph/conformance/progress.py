@@ -1,12 +1,13 @@
 """Results of a conformance run on disk as they come, so that an interrupted run can be resumed.
 
-The pytest plugin calls it for `--report FOLDER` and `--resume`. Each result is one line of JSON in
-FOLDER/DEVICE.jsonl. Worker processes read a copy that the controlling process makes at the start:
-all of them must select the same tests.
+The pytest plugin calls it for `--report FOLDER` and `--resume`. FOLDER/DEVICE.jsonl begins with a
+line about the device and the versions; each result is one more line of JSON. Worker processes read
+a copy that the controlling process makes at the start: all of them must select the same tests.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -35,7 +36,7 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
         controls: whether this is the process that writes the file.
 
     Raises:
-        pytest.UsageError: there is no folder, or it has no results to resume.
+        pytest.UsageError: there is no folder, or it has no results of the same device and versions.
     """
     if folder is None:
         if resume:
@@ -45,28 +46,35 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
     if controls:
         lines.parent.mkdir(parents=True, exist_ok=True)
         if not resume:
-            lines.write_text("")
+            lines.write_text(json.dumps(_versions(session)) + "\n")
             return
         if not lines.exists():
             raise pytest.UsageError(f"--resume: there is no {lines}; run without --resume first")
         shutil.copyfile(lines, copy)
     if resume:
-        session.results.update(_results(copy))
+        session.results.update(_results(copy, _versions(session)))
         session.finished = frozenset(
             name for name, r in session.results.items() if r["outcome"] != "failed"
         )
 
 
-def _results(path: pathlib.Path) -> dict[str, dict[str, Any]]:
+def _versions(session: Session) -> dict[str, str]:
+    """Return what two runs must share, so that results of one belong to the other."""
+    return {"title": session.title, "plugin": session.plugin}
+
+
+def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return the last result of each test; a last line that was cut off is left out."""
-    found: dict[str, dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        found[record.pop("name")] = record
-    return found
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        with contextlib.suppress(ValueError):
+            lines.append(json.loads(text))
+    if lines[:1] != [versions]:
+        raise pytest.UsageError(
+            f"--resume: the results in {path.parent} are of {lines[:1]}, and this run is of "
+            f"{versions}; run without --resume"
+        )
+    return {record.pop("name"): record for record in lines[1:]}
 
 
 def keep(session: Session, folder: str, name: str) -> None:

@@ -189,8 +189,8 @@ def _level_text(level: str, summary: Summary) -> str:
     if not run:
         return f"{level} not run"
     if level in reached(summary):
-        return f"{level} reached" + (f" with {declared} declared gaps" if declared else "")
-    text = f"{level} {passed} of {run}" + (f", {declared} declared gaps" if declared else "")
+        return f"{level} reached" + (f" (declared gaps: {declared})" if declared else "")
+    text = f"{level} {passed} of {run}" + (f" (declared gaps: {declared})" if declared else "")
     if passed + declared == run and not summary.partial:
         text += " (an earlier level is missing)"
     return text

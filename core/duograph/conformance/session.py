@@ -43,7 +43,7 @@ class Session:
             with its unit.
         figures: the figures of all tests.
         filters: why the tests of this run are not the whole suite.
-        selected: number of tests that the run was to make.
+        selected: number of tests that the run was to make; None: it is not known.
         finished: names of tests that an earlier run, which this one resumes, has made.
     """
 
@@ -62,7 +62,7 @@ class Session:
         self.measured: dict[str, str] = {}
         self.figures: dict[str, str] = {}
         self.filters: list[str] = []
-        self.selected = 0
+        self.selected: int | None = None
         self.finished: frozenset[str] = frozenset()
         self._before = 0
 
@@ -82,6 +82,8 @@ class Session:
 
     def partial(self) -> list[str]:
         """Return why this run is not complete: its filters, and tests that did not run."""
+        if self.selected is None:
+            return [*self.filters, "the processes that ran the tests did not finish"]
         missing = self.selected - len(self.results)
         left = [f"{missing} of {self.selected} tests did not run"] if missing > 0 else []
         return [*self.filters, *left]

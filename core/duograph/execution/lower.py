@@ -69,12 +69,9 @@ def lower_program(
             same kernels.
     """
     notes = [] if notes is None else notes
-    backend = registry.backend(device.name)
-    if level != "O0" and type(backend).compile_graph is not Backend.compile_graph:
-        cleaned = optimizer().optimize(graph, device, "O0", watch, [], state)
-        whole = compiled_graph(cleaned, backend, device.index, notes)
-        if whole is not None:
-            return whole
+    whole = None if level == "O0" else compiled_graph(graph, device, watch, notes)
+    if whole is not None:
+        return whole
     problem = None if level == "O0" else cannot_compile(device)
     if problem is not None:
         notes.append(f"runs op by op: {problem}")

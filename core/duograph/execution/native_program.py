@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import context
+from ..backend import registry
 from ..backend.plugin_checks import as_linked, checked_reason
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
 from ..backend.protocol import Backend
 from ..ir.graph import Graph
-from ..types import STACK, TensorType, ValueType
+from ..ir.optimizer import Watch, optimizer
+from ..types import STACK, Device, TensorType, ValueType
 from .executable import Executable
 from .kernel_checks import checked_program
 from .lowering import Lowering
@@ -90,14 +92,22 @@ def native_program(
 
 
 def compiled_graph(
-    graph: Graph, backend: Backend, index: int, notes: list[str]
+    graph: Graph, device: Device, watch: Watch | None, notes: list[str]
 ) -> Executable | None:
-    """Return a whole graph as the backend compiled it (`Backend.compile_graph`), or None.
+    """Ask the backend to compile a whole graph (`Backend.compile_graph`); None if it does not.
 
-    The graph has been cleaned up only. `notes` receives what was made, or the backend's reason.
+    It receives the graph after the clean-up passes of O0.
+
+    Args:
+        graph: the graph before all passes.
+        device: the device on which it will run.
+        watch: receives the graph after each pass.
+        notes: receives what was made, or the backend's reason.
     """
-    if not _is_offered(graph):
+    backend, index = registry.backend(device.name), device.index
+    if type(backend).compile_graph is Backend.compile_graph or not _is_offered(graph):
         return None
+    graph = optimizer().optimize(graph, device, "O0", watch, [], ())
     results = [graph.types[i] for i in graph.outputs]
 
     def ask() -> LinkedProgram | str | None:

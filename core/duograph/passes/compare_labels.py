@@ -136,13 +136,14 @@ class _Comparison:
         return found
 
     def selected(self, node: GraphNode, value: int, result: int | None) -> int:
-        """Append the value at each row's label, with zeros elsewhere; return its id."""
+        """Append nodes for a tensor with `value` at each row's label and zeros elsewhere.
+
+        Returns the id of the tensor: `result`, or a new one if that is None.
+        """
         x, labels = self.tensor(node.operands[0]), node.operands[1]
         assert labels is not None
         mask = self.mask(node, labels, x.shape)
-        zero = self.append(
-            node, fill, (), TensorType.of((), x.dtype), shape=(), value=0, dtype=x.dtype
-        )
+        zero = self.zero(node, x.dtype)
         if result is None:
             return self.append(node, select, (mask, value, zero), TensorType.of(x.shape, x.dtype))
         self.nodes.append(GraphNode(select, (mask, value, zero), {}, (result,), True, node.span))
