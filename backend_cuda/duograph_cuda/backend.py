@@ -127,12 +127,12 @@ class Cuda(GridBackend):
             return own()
         sizes = tuple([r.nbytes for r in results])
         by_cudnn = functools.partial(library.call, device, op.name, operation, sizes, own)
-        convolves = op.name in CONVOLUTIONS
-        multiplies = convolves and self._multiplies(device, op, types, results, attributes)
-        if not (convolves and tuning.wanted()):
-            # of the two libraries, cuBLASLt is the faster without tensor cores
-            exact = types[0].dtype is float32 and not uses_tf32()
-            return (None if multiplies and exact else by_cudnn()) or own()
+        tunes = op.name in CONVOLUTIONS and tuning.wanted()
+        # of the two libraries, cuBLASLt is the faster without tensor cores
+        exact = op.name in CONVOLUTIONS and types[0].dtype is float32 and not uses_tf32()
+        multiplies = (tunes or exact) and self._multiplies(device, op, types, results, attributes)
+        if not tunes:
+            return (None if multiplies else by_cudnn()) or own()
 
         def candidates() -> Iterator[tuple[str, Call]]:
             yield from library.plans(device, op.name, operation, sizes, own)

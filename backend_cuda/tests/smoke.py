@@ -25,7 +25,10 @@ def tensors(dtype: ms.dtype.DType = ms.float32) -> tuple[ms.Tensor, ms.Tensor]:
 
 
 def near(got: ms.Tensor, want: np.ndarray, tolerance: float = 1e-5) -> None:
-    """Raise AssertionError unless a result is near the expected one."""
+    """Raise AssertionError if a result differs from the expected array by more than the tolerance.
+
+    The tolerance is relative to the largest expected element, or absolute if that is below 1.
+    """
     found = got.asnumpy().astype(np.float64)
     error = np.abs(found - want).max() / max(1.0, np.abs(want).max())
     assert error <= tolerance, f"the error is {error:.3g}, at most {tolerance} was wanted"

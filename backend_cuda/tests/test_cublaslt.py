@@ -176,9 +176,10 @@ def test_algorithm_is_chosen_once_per_shape(backend, fake):
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("step, size", [(1, (12, 11)), (2, (26, 23))])
 def test_1x1_convolution_is_a_matmul(backend, fake, step, size, groups, dtype):
-    """The weight gradient is the sum of one product, in float32, for each image.
+    """A 1x1 convolution and its gradients are matmuls by cuBLASLt.
 
-    With steps, the elements that the convolution meets are copied.
+    The weight gradient is a float32 matmul for each image, summed over the images. With strides,
+    the elements that the convolution reads are first copied to a dense tensor.
     """
     window = {
         "stride": (step, step), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups

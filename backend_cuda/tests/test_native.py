@@ -272,7 +272,11 @@ def test_failing_driver_functions():
 
 @pytest.mark.parametrize("nbytes", [4, 64 << 10, (64 << 10) + 4, 3 * MIB, (64 << 20) + 4])
 def test_uploads_do_not_see_later_changes(nbytes, monkeypatch):
-    """The transfer of page-locked memory may read it after the call has returned."""
+    """An array that changes after `copy_in` has returned must arrive as it was.
+
+    The driver of this test reads the source of each transfer only when the stream is synchronised,
+    as a GPU may with page-locked memory.
+    """
     on = device()
     late = []
     real = on.driver.module.cuMemcpyHtoDAsync

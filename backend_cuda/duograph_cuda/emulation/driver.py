@@ -371,7 +371,7 @@ class _Kernel(ctypes.Structure):
 
 
 def _get_current(driver: EmulatedDriver) -> Any:
-    """Return `cuCtxGetCurrent` of an emulated driver as a C function."""
+    """Return a C function pointer to `cuCtxGetCurrent` of an emulated driver."""
 
     def get(place: int) -> int:
         code, context = driver.cuCtxGetCurrent()
@@ -382,20 +382,20 @@ def _get_current(driver: EmulatedDriver) -> Any:
 
 
 def _set_current(driver: EmulatedDriver) -> Any:
-    """Return `cuCtxSetCurrent` of an emulated driver as a C function."""
+    """Return a C function pointer to `cuCtxSetCurrent` of an emulated driver."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
     return kind(lambda context: int(driver.cuCtxSetCurrent(context)[0]))
 
 
 def _launch_kernel(driver: EmulatedDriver) -> Any:
-    """Return `cuLaunchKernel` of an emulated driver as a C function."""
+    """Return a C function pointer to `cuLaunchKernel` of an emulated driver."""
     sizes, pointers = [ctypes.c_uint] * 7, [ctypes.c_void_p] * 3
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *sizes, *pointers)
     return kind(lambda *arguments: int(driver.cuLaunchKernel(*arguments)[0]))
 
 
 def _launch_graph(driver: EmulatedDriver) -> Any:
-    """Return `cuGraphLaunch` of an emulated driver as a C function."""
+    """Return a C function pointer to `cuGraphLaunch` of an emulated driver."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     return kind(lambda graph, stream: int(driver.cuGraphLaunch(graph, stream)[0]))
 

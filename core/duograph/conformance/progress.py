@@ -23,7 +23,7 @@ __all__ = ["file_of", "keep", "prepare"]
 
 def file_of(session: Session, folder: str, kind: str) -> pathlib.Path:
     """Return the path of a file of a kind, such as "json", for the device of a run."""
-    return pathlib.Path(folder) / f"{session.name}.{kind}"
+    return pathlib.Path(folder) / f"{session.name.replace('/', '_')}.{kind}"
 
 
 def prepare(session: Session, folder: str | None, resume: bool, controls: bool) -> None:

@@ -79,7 +79,16 @@ def read_pack(
 def write_pack(
     dialect: Dialect, dtype: DType, width: int, name: str, pointer: str, left: str = ""
 ) -> list[str]:
-    """Return the lines that store the pack `name` at an address, or its first `left` elements."""
+    """Return the source lines that store a pack at an address.
+
+    Args:
+        dialect: the language that is printed.
+        dtype: dtype of the elements.
+        width: elements of the pack.
+        name: the variable that holds the pack.
+        pointer: source of the address.
+        left: source of the number of elements that may be stored; "": all of them.
+    """
     whole = f"{_at(dialect, dtype, width, pointer, '')} = {name};"
     if not left:
         return [whole]

@@ -332,9 +332,10 @@ class _Elements(Scheduler):
         return body
 
     def read_row(self, width: int, left: Index | None) -> tuple[list[Statement], list[Statement]]:
-        """Return the statements that read operands for a pack that lies in one row.
+        """Return the statements that load the operands of a pack of results within one row.
 
-        Operands that do not lie in packs are loaded one element at a time.
+        The first list comes before the loop over the elements of the pack, the second inside it. An
+        operand whose elements are not adjacent is loaded one element at a time.
         """
         j, e = name("i"), name("e")
         before: list[Statement] = []
@@ -357,9 +358,10 @@ class _Elements(Scheduler):
     def read_across(
         self, width: int, left: Index | None
     ) -> tuple[list[Statement], list[Statement]]:
-        """Return the statements that read operands for a pack that may lie in several rows.
+        """Return the statements that load the operands of a pack of results across several rows.
 
-        Operands that are not read in the order of the results are loaded one element at a time.
+        As `read_row`; an operand that is not stored in the order of the results is loaded one
+        element at a time.
         """
         i, e, at, row, j = (name(x) for x in ("i", "e", "at", "row", "j"))
         before = self.hoist(x for x in self.labels if self.is_invariant(x))
