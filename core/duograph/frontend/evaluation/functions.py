@@ -132,9 +132,7 @@ def _result_of(flow: Flow) -> Value:
     )
 
 
-def _bind_arguments(
-    ev: Evaluation, f: Function, frame: Frame, args: Args, kwargs: Kwargs
-) -> None:
+def _bind_arguments(ev: Evaluation, f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
     """Bind call arguments to parameter names by Python's rules and with Python's errors."""
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
