@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import sys
+from typing import Any
 
 import duograph as ms
 import numpy as np
@@ -41,6 +42,33 @@ def test_compiled_code_has_the_bits_of_eager_calls(dtype: ms.dtype.DType) -> Non
     x = ms.Tensor(np.linspace(-6.3, 6.3, 1001), dtype)
     for function in (ops.digamma, ops.sinc, ops.lgamma, lambda x: ops.erfinv(x / 6.5)):
         np.testing.assert_array_equal(ms.jit(function)(x).asnumpy(), function(x).asnumpy())
+
+
+PARTS = (0.0, 1e-30, -1e-12, 1e-5, 0.3, -0.49, 0.5, -0.75, 2.0, -30.0)
+COMPLEX = {
+    "log1p": (ops.log1p, accuracy.MP.log1p),
+    "expm1": (ops.expm1, accuracy.MP.expm1),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_functions_lose_nothing_near_zero(name: str, dtype: Any, compiled: bool) -> None:
+    function, exact = COMPLEX[name]
+    z = np.array([complex(a, b) for a in PARTS for b in PARTS], dtype)
+    got = (ms.jit(function) if compiled else function)(ms.Tensor(z)).asnumpy()
+    want = [complex(exact(accuracy.MP.mpc(complex(v)))) for v in z]
+    np.testing.assert_allclose(got, want, rtol=8 * np.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize("function", [ops.log1p, ops.expm1])
+def test_huge_and_infinite_complex_numbers(function: Any) -> None:
+    got = function(ms.Tensor(np.array([3e30 + 1j, -1e30, np.inf], np.complex64))).asnumpy()
+    with np.errstate(all="ignore"):
+        want = np.array([3e30 + 1j, -1e30, np.inf], np.complex64)
+        want = np.log(want + 1) if function is ops.log1p else np.exp(want) - 1
+    np.testing.assert_allclose(np.abs(got), np.abs(want), rtol=1e-6)
 
 
 def test_derivatives_of_digamma_at_whole_numbers() -> None:

@@ -201,3 +201,31 @@ def test_errors(name: str) -> None:
     call, kind, text = WRONG[name]
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40])
+@pytest.mark.parametrize("at", [(0, 0), (0, -1), (-1, 0), (-1, -1)])
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_the_determinant_of_a_matrix_with_nan_is_nan(
+    n: int, at: tuple[int, int], compiled: bool
+) -> None:
+    matrix = np.random.default_rng(3).standard_normal((2, n, n))
+    wanted = np.linalg.det(matrix)
+    matrix[(0, *at)] = np.nan
+
+    def both(x: ms.Tensor) -> Any:
+        return ops.det(x), ops.slogdet(x)[1]
+
+    for dtype in (np.float32, np.float64):
+        found, size = (ms.jit(both) if compiled else both)(T(matrix.astype(dtype)))
+        assert np.isnan(found.asnumpy()[0]) and np.isnan(size.asnumpy()[0])
+        np.testing.assert_allclose(found.asnumpy()[1], wanted[1], 1e-4)
+
+
+@pytest.mark.parametrize(
+    "matrix", [[[0.0]], [[0, 0], [0, 1]], [[1, 2], [2, 4]], [[0, 1, 2], [0, 3, 4], [0, 5, 6]]]
+)
+def test_the_determinant_of_a_singular_matrix_is_zero(matrix: Any) -> None:
+    x = T(np.array(matrix, np.float32))
+    assert float(ops.det(x)) == 0.0
+    assert [float(v) for v in ops.slogdet(x)] == [0.0, -np.inf]

@@ -115,7 +115,13 @@ expm1.reference(np.expm1)
 
 @expm1.scalar
 def _(s, x):
-    return s.expm1(x) if x.dtype.is_floating else s.exp(x) - 1
+    if x.dtype.is_floating:
+        return s.expm1(x)
+    # Re(exp(a + ib)) - 1 = expm1(a) cos(b) - 2 sin(b/2)^2, without a difference of equal numbers
+    a, b, power = s.real(x), s.imag(x), s.exp(x)
+    half = s.sin(b * 0.5)
+    near = s.expm1(a) * s.cos(b) - half * half * 2
+    return s.complex(s.where(s.abs(a) < 1, near, s.real(power) - 1), s.imag(power))
 
 
 @expm1.bprop
@@ -178,12 +184,28 @@ def log1p(input: Tensor):
     """
 
 
-log1p.reference(np.log1p)
+@log1p.reference
+def _(x):
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # NumPy rounds 1 + x first; within this square, squares of the parts lose nothing
+    a, b = x.real, x.imag
+    with np.errstate(all="ignore"):
+        out = np.array(np.log(x + 1))
+        small = (np.abs(a) < 0.5) & (np.abs(b) < 0.5)
+        out.real = np.where(small, np.log1p(a * (a + 2) + b * b) / 2, out.real)
+    return out.astype(x.dtype)
 
 
 @log1p.scalar
 def _(s, x):
-    return s.log1p(x) if x.dtype.is_floating else s.log(x + 1)
+    if x.dtype.is_floating:
+        return s.log1p(x)
+    # log|1 + a + ib| = log1p(a (2 + a) + b^2) / 2; further out the squares might overflow
+    a, b, whole = s.real(x), s.imag(x), s.log(x + 1)
+    near = s.log1p(a * (a + 2) + b * b) * 0.5
+    small = (s.abs(a) < 0.5) & (s.abs(b) < 0.5)
+    return s.complex(s.where(small, near, s.real(whole)), s.imag(whole))
 
 
 @log1p.bprop

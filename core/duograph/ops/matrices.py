@@ -235,7 +235,7 @@ def _(x):
 
 
 def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
-    """Return the sign (-1, 0, 1) of each determinant, from the pivot rows and pivots."""
+    """Return the sign (-1 or 1) of each determinant, from the pivot rows and pivots."""
     *batch, n = rows.shape
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
@@ -243,13 +243,11 @@ def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
     swaps = reduce_sum(cast_to(logical_and(before, upper), int64), (lead, lead + 1), False)
     minus = reduce_sum(cast_to(less(pivots, fill((), 0.0, pivots.dtype)), int64), (lead,), False)
     odd = bitwise_and(swaps + minus, fill((), 1, int64))
-    sign = select_by(
+    return select_by(
         equal(odd, fill((), 1, int64)),
         fill((), -1.0, pivots.dtype),
         fill((), 1.0, pivots.dtype),
     )
-    singular = reduce_any(equal(pivots, fill((), 0.0, pivots.dtype)), (lead,), False)
-    return select_by(singular, fill((), 0.0, pivots.dtype), sign)
 
 
 @slogdet.decompose
@@ -260,10 +258,11 @@ def _(input):
         return fill(batch, 1.0, input.dtype), fill(batch, 0.0, input.dtype)
     wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
     _, rows, pivots = _eliminated(wide, n)
-    # a pivot of 0 makes the later ones NaN: the matrix is singular, so these count as 0
-    clean = select_by(equal(pivots, pivots), pivots, fill((), 0.0, pivots.dtype))
-    size = reduce_sum(log(elementwise.abs(clean)), (len(batch),), False)
-    sign = _signs(rows, clean)
+    # a pivot of 0 makes the later ones NaN, and so does NaN in a matrix, which is not singular
+    singular = reduce_any(equal(pivots, fill((), 0.0, pivots.dtype)), (len(batch),), False)
+    total = reduce_sum(log(elementwise.abs(pivots)), (len(batch),), False)
+    size = select_by(singular, fill((), float("-inf"), total.dtype), total)
+    sign = select_by(singular, fill((), 0.0, pivots.dtype), _signs(rows, pivots))
     if wide.dtype is input.dtype:
         return sign, size
     return cast_to(sign, input.dtype), cast_to(size, input.dtype)
