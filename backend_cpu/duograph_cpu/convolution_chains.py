@@ -8,7 +8,7 @@ native/conv_chain.c.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from duograph.backend.prepared import PreparedCall
 from duograph.types import TensorType
@@ -16,6 +16,9 @@ from duograph.types import TensorType
 from ._native import ffi, lib
 from .kernels import fail
 from .native_program import LIST, Native, NativeCall, keep, list_call
+
+if TYPE_CHECKING:
+    from ._native import CData
 
 # Sizes of the arrays in the C struct: stages, and operands of a stage.
 STAGES, OPERANDS = 3, 12
@@ -41,8 +44,8 @@ class Stage(NamedTuple):
 
     Attributes:
         native: the C function of the convolution.
-        address: address of the epilogue's generated function, whose operands are the convolution's
-            result and those at `reads`.
+        function: the epilogue's generated function, whose operands are the convolution's result
+            and those at `reads`.
         operands: positions of input and weights among the operands of the call.
         reads: positions of the function's other operands.
         operand_count: number of operands of the call.
@@ -53,7 +56,7 @@ class Stage(NamedTuple):
     """
 
     native: Native
-    address: int
+    function: CData
     operands: tuple[int, ...]
     reads: tuple[int, ...]
     operand_count: int
@@ -98,10 +101,9 @@ def _call(stages: tuple[Stage, ...]) -> NativeCall:
     parts = []
     for of, stage in zip(positions, stages):
         own = [-1, *(of[k] for k in stage.reads), -1]  # in place of the convolution's result
-        function = ffi.cast("dg_generated", stage.address)
         affine = stage.affine is not None, stage.affine or ()
         parts.append(
-            (stage.native.constants, function, of[stage.operands[1]], *affine, len(own), own)
+            (stage.native.constants, stage.function, of[stage.operands[1]], *affine, len(own), own)
         )
     first = 0 if lib.dg_conv_line_takes(stages[0].native.constants) else -1
     chain = ffi.new(

@@ -120,7 +120,7 @@ def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) ->
     if indices or function.second:
         return make_staged_call(library, function, indices, graph.n_params, results, name, over)
     return make_call(
-        library.address(name),
+        library.function(name),
         function.n,
         function.grain,
         graph.n_params,
@@ -144,7 +144,7 @@ def _epilogue_call(
     if kernel is None:
         return f"{node.op.name} has no kernel for these operands"
     tail = Tail(
-        library.address(printed.name),
+        library.function(printed.name),
         printed.function,
         tuple([i for i in node.operands if i is not None]),
         value,

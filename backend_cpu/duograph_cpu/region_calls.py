@@ -42,7 +42,7 @@ INDEX, WRONG_INDEX = 2, 16
 
 
 def make_call(
-    address: int,
+    function: CData,
     n: int,
     grain: int,
     operand_count: int,
@@ -55,8 +55,7 @@ def make_call(
     """Return the prepared call that allocates its results and runs one generated C function.
 
     Args:
-        address: address of an `int f(void **args, int64_t begin, int64_t end)`; args: operands,
-            then
+        function: an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
             results.
         n: iterations of its outer loop, which the thread pool splits.
         grain: iterations that are worth a thread. A result may depend on it, never on the number of
@@ -68,7 +67,7 @@ def make_call(
         overwrites: pairs (operand, result) that may share memory.
         infallible: whether the function always returns 0.
     """
-    region = ffi.new("dg_region *", (ffi.cast("dg_generated", address), n, grain))
+    region = keep(ffi.new("dg_region *", (function, n, grain)), function)
     if failed is not None:
         return NativeCall(_region_call(region, operand_count, results, name, failed))
     native = Native("dg_region_run", region, LIST, functools.partial(fail, name))
@@ -114,17 +113,13 @@ def make_staged_call(
         name: name of the first function.
         overwrites: pairs (operand, result) that may share memory.
     """
-
-    def generated(symbol: str) -> CData:
-        return ffi.cast("dg_generated", library.address(symbol))
-
     second = function.second
     wanted = [(x.operand, x.type.dtype.index, x.type.size, x.size) for x in indices]
     staged = ffi.new(
         "dg_staged *",
         {
-            "first": (generated(name), function.n, function.grain),
-            "second": (generated(second[0]), *second[1:]) if second else (ffi.NULL, 0, 0),
+            "first": (library.function(name), function.n, function.grain),
+            "second": (library.function(second[0]), *second[1:]) if second else (ffi.NULL, 0, 0),
             "pointers": operand_count + len(results), "bytes": function.memory,
             "count": len(wanted), "indices": wanted,
         },
@@ -136,7 +131,7 @@ def make_staged_call(
         wrong = indices[code - WRONG_INDEX]
         fail_kernel(wrong.op, INDEX, wrong.axis)
 
-    native = Native("dg_staged_run", staged, LIST, failed)
+    native = Native("dg_staged_run", keep(staged, library), LIST, failed)
     return NativeCall(list_call(native, results, name), tuple(overwrites), native=native)
 
 
@@ -144,9 +139,8 @@ class Tail(NamedTuple):
     """A generated elementwise C function that runs on the result of a matmul or convolution.
 
     Attributes:
-        address: address of the generated function, whose operands are that result and those at
-            `reads`.
-        function: the printed region.
+        function: the generated function, whose operands are that result and those at `reads`.
+        printed: the printed region.
         operands: positions of the kernel's own operands among those of the call.
         value: the type of the kernel's result.
         reads: positions of the function's other operands among those of the call.
@@ -156,8 +150,8 @@ class Tail(NamedTuple):
         affine: the function as `dg_affine`, if it is one.
     """
 
-    address: int
-    function: PrintedRegion
+    function: CData
+    printed: PrintedRegion
     operands: tuple[int, ...]
     value: TensorType
     reads: tuple[int, ...]
@@ -183,9 +177,9 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
         {
             "product": ffi.cast("void *", ffi.addressof(lib, native.function + "_then")),
             "plan": native.constants,
-            "f": ffi.cast("dg_generated", tail.address),
-            "n": tail.function.n,
-            "grain": tail.function.grain,
+            "f": tail.function,
+            "n": tail.printed.n,
+            "grain": tail.printed.grain,
             "bytes": nbytes,
             "left": tail.operands[0],
             "right": tail.operands[1],
@@ -205,7 +199,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
             if more not in tail.operands and lib.dg_conv_last_once(native.constants):
                 overwrites = ((more, 0),)
         if [r.nbytes for r in results] == [nbytes]:
-            stage = Stage(native, tail.address, tail.operands, reads, tail.operand_count,
+            stage = Stage(native, tail.function, tail.operands, reads, tail.operand_count,
                           results[0], tail.name, affine)  # fmt: skip
     packings = {
         tail.operands[k]: functools.partial(_packed_epilogue, offer, tail)
@@ -213,7 +207,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
         if tail.operands.count(tail.operands[k]) == 1 and tail.operands[k] not in reads
     }
     fuse = functools.partial(join, (stage,)) if stage is not None else None
-    whole = Native("dg_fused_run", keep(fused, native), LIST, native.failed)
+    whole = Native("dg_fused_run", keep(fused, (native, tail.function)), LIST, native.failed)
     run = list_call(whole, results, tail.name)
     return NativeCall(
         run, overwrites, packings=packings, fuse_consumer=fuse, native=whole, stage=stage

@@ -16,6 +16,8 @@ import re
 import shutil
 import sys
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +25,7 @@ from duograph.backend import disk_cache
 from duograph.backend.locks import new_lock
 
 from ._native import ffi, lib
+from .native_program import keep
 
 if TYPE_CHECKING:
     from ._native import CData
@@ -96,18 +99,20 @@ class BuildFailure(NamedTuple):
 
 
 class Library:
-    """A loaded shared library of compiled functions, which is never unloaded.
+    """A loaded shared library of compiled functions, unloaded after its last reference.
 
-    Structs of prepared calls and programs hold addresses of its functions as numbers. 300 libraries
-    take 6 MB and 1,200 memory mappings.
+    Its functions refer to it. A C struct that stores the address of one must keep that function
+    alive (`native_program.keep`), since a stored address is only a number.
     """
 
     def __init__(self, path: str | os.PathLike[str], handle: CData) -> None:
         self.path = path
         self._handle = handle
+        # when the process ends, other threads may still run its functions
+        weakref.finalize(self, lib.dg_close, handle).atexit = False
 
-    def address(self, name: str) -> int:
-        """Return the address of a function of the loaded library.
+    def function(self, name: str) -> CData:
+        """Return a pointer to a `dg_generated` function, which keeps the library loaded.
 
         Raises:
             LookupError: the library has no function of this name.
@@ -115,7 +120,7 @@ class Library:
         found = lib.dg_symbol(self._handle, name.encode())
         if found == ffi.NULL:
             raise LookupError(f"{self.path}: {_problem()}")
-        return int(ffi.cast("uintptr_t", found))
+        return keep(ffi.cast("dg_generated", found), self)
 
     def __repr__(self) -> str:
         return f"Library({self.path!r})"
@@ -369,7 +374,11 @@ def _unlink(path: str | os.PathLike[str]) -> None:
 
 # ---- building ------------------------------------------------------------------------------------
 
-_built: dict[str, Library | BuildFailure] = {}
+_failed: dict[str, BuildFailure] = {}
+_loaded: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
+# The libraries that were asked for last stay loaded, so that a function that is defined again and
+# again does not load its kernels each time.
+_recent: deque[Library] = deque(maxlen=128)
 
 
 class Source(NamedTuple):
@@ -395,16 +404,19 @@ def build(source: str | Source) -> Library | BuildFailure:
     if isinstance(found, BuildFailure):
         return found
     key = _key(found, source, found.flags)
-    made = _built.get(key)
-    if made is None:
+    if key in _failed:
+        return _failed[key]
+    library = _loaded.get(key)
+    if library is None:
         try:
-            made = _load(key) or _compile(found, source)
-        except _Failed as error:
-            made = BuildFailure(str(error))
-        except OSError as error:
-            made = BuildFailure(f"no room for compiled code: {error}")
-        made = _built.setdefault(_key(found, source, found.flags), made)
-    return made
+            library = _load(key) or _compile(found, source)
+        except (_Failed, OSError) as error:
+            short = isinstance(error, OSError)
+            reason = f"no room for compiled code: {error}" if short else str(error)
+            return _failed.setdefault(_key(found, source, found.flags), BuildFailure(reason))
+        library = _loaded.setdefault(_key(found, source, found.flags), library)
+    _recent.append(library)
+    return library
 
 
 # A comment, or a string, inside of which no comment starts.

@@ -1,6 +1,7 @@
 """Shared by the tests of compiled code: a small source, and what is run of it."""
 
 import shutil
+import weakref
 
 import numpy as np
 import pytest
@@ -34,7 +35,8 @@ DOUBLE = source("x0[i] * 2")
 def forget(monkeypatch):
     """Make the process forget all that it has found out about compilers and libraries."""
     monkeypatch.setattr(toolchain, "_found", {})
-    monkeypatch.setattr(toolchain, "_built", {})
+    monkeypatch.setattr(toolchain, "_failed", {})
+    monkeypatch.setattr(toolchain, "_loaded", weakref.WeakValueDictionary())
 
 
 def floats(n):
@@ -51,6 +53,6 @@ def run(call, *arrays):
 def doubles(library):
     """Return whether a library built from the source DOUBLE computes right results."""
     assert isinstance(library, Library), library
-    call = region_calls.make_call(library.address("f"), 3, 1000, 1, [floats(3)], "double")
+    call = region_calls.make_call(library.function("f"), 3, 1000, 1, [floats(3)], "double")
     (found,) = run(call, np.array([1, -2, np.inf], np.float32))
     return found.tolist() == [2, -4, np.inf]

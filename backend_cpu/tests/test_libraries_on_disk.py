@@ -59,7 +59,7 @@ def test_eight_concurrent_processes(tmp_path):
         library = toolchain.build(sys.argv[2])
         assert isinstance(library, toolchain.Library), library
         types = [TensorType.of((3,), float32)]
-        call = region_calls.make_call(library.address("f"), 3, 9, 1, types, "f")
+        call = region_calls.make_call(library.function("f"), 3, 9, 1, types, "f")
         cpu = backend.CPU()
         out = call(cpu.copy_in(np.array([1, 2, 3], np.float32), 0))
         assert cpu.copy_out(out, (3,), np.dtype(np.float32), 0).tolist() == [2, 4, 6]
@@ -144,7 +144,7 @@ def test_threads():
         t.start()
     for t in threads:
         t.join()
-    assert len(found) == 6 and len({f.address("f") for f in found}) == 1
+    assert len(found) == 6 and len({f.function("f") for f in found}) == 1
 
 
 @needs_compiler

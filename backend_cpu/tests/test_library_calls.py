@@ -22,7 +22,7 @@ def test_calls(operands, results, n):
     terms = " + ".join(f"x{i}[i] * {i + 1}" for i in range(operands)) or "i"
     library = toolchain.build(source(terms, operands, results))
     call = region_calls.make_call(
-        library.address("f"), n, 1000, operands, [floats(n)] * results, "sum"
+        library.function("f"), n, 1000, operands, [floats(n)] * results, "sum"
     )
     arrays = [
         np.random.default_rng(i).integers(0, 9, n).astype(np.float32) for i in range(operands)
@@ -51,8 +51,8 @@ def test_return_codes_raise(operands):
     handles = [CPU_BACKEND.copy_in(np.zeros(3, np.float32), 0)] * operands
 
     def make(name, n, **more):
-        address = library.address(name)
-        return region_calls.make_call(address, n, 10, operands, [floats(3)], "region", **more)
+        function = library.function(name)
+        return region_calls.make_call(function, n, 10, operands, [floats(3)], "region", **more)
 
     for _ in range(20):
         with pytest.raises(IndexRangeError, match="region: an index is out of range"):
@@ -81,7 +81,7 @@ def test_results_of_several_types():
         "    return 0;\n}\n"
     )
     results = [TensorType.of((2, 1), float64), TensorType.of((2,), bool_)]
-    call = region_calls.make_call(library.address("f"), 2, 9, 1, results, "two")
+    call = region_calls.make_call(library.function("f"), 2, 9, 1, results, "two")
     y, z = call(CPU_BACKEND.copy_in(np.array([-1.5, 2], np.float32), 0))
     assert CPU_BACKEND.copy_out(y, (2, 1), np.dtype(float), 0).tolist() == [[-1.5], [2]]
     assert CPU_BACKEND.copy_out(z, (2,), np.dtype(bool), 0).tolist() == [False, True]
@@ -91,7 +91,7 @@ def test_results_of_several_types():
 def test_calls_from_threads():
     library = toolchain.build(source(" + ".join(f"x{i}[i]" for i in range(20)), 20))
     n = 50_000
-    call = region_calls.make_call(library.address("f"), n, 1000, 20, [floats(n)], "sum")
+    call = region_calls.make_call(library.function("f"), n, 1000, 20, [floats(n)], "sum")
     wrong = []
 
     def work(number):

@@ -31,7 +31,7 @@ def test_builds_and_runs():
     assert doubles(library)
     assert toolchain.build(DOUBLE) is library
     with pytest.raises(LookupError, match="undefined symbol: g"):
-        library.address("g")
+        library.function("g")
 
 
 @needs_compiler
@@ -119,7 +119,7 @@ def test_bits_equal_those_of_prebuilt_kernels(function):
             library = toolchain.build(text)
             assert isinstance(library, Library), library
             n = x.size
-            call = region_calls.make_call(library.address("f"), n, 4096, 1, [floats(n)], function)
+            call = region_calls.make_call(library.function("f"), n, 4096, 1, [floats(n)], function)
             (found,) = run(call, x)
             if limit == lib.dg_isa() and limit == 2:
                 want = getattr(ops, function)(duograph.Tensor(x)).asnumpy()
@@ -152,7 +152,7 @@ def test_builds_several_in_parallel():
     found = toolchain.build_all(sources)
     assert [isinstance(f, Library) for f in found] == [True] * 5 + [False, True]
     assert doubles(found[6])
-    assert len({f.address("f") for f in found if isinstance(f, Library)}) == 6
+    assert len({f.function("f") for f in found if isinstance(f, Library)}) == 6
     assert toolchain.build_all([]) == []
 
 
@@ -177,7 +177,7 @@ def test_library_may_use_libm_and_memcpy():
         "extern double lgamma(double); extern void *memcpy(void *, const void *, unsigned long);\n"
         + source("(float)lgamma(x0[i]) + 0 * *(float *)memcpy(y0 + i, x0 + i, 4)")
     )
-    call = region_calls.make_call(library.address("f"), 3, 9, 1, [floats(3)], "lgamma")
+    call = region_calls.make_call(library.function("f"), 3, 9, 1, [floats(3)], "lgamma")
     (found,) = run(call, np.array([1, 3, 5], np.float32))
     np.testing.assert_allclose(found, [0, np.log(2), np.log(24)], rtol=1e-6)
 

@@ -215,6 +215,7 @@ int dg_momentum(const dg_step *p, void *p1, void *a1, const void *p0, const void
 
 /* ---- region.c: running functions compiled at run time ---- */
 void *dg_open(const char *path);                    /* NULL: see dg_open_problem */
+void dg_close(void *library);
 void *dg_symbol(void *library, const char *name);   /* NULL: see dg_open_problem */
 const char *dg_open_problem(void);                  /* why the last call of either failed in this thread */
 

@@ -7,12 +7,14 @@
 
 static _Thread_local const char *problem;
 
-/* RTLD_LOCAL: libraries may define the same names. They are never closed, because holders of addresses are not tracked. */
+/* RTLD_LOCAL: libraries may define the same names. */
 void *dg_open(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     problem = library ? 0 : dlerror();
     return library;
 }
+
+void dg_close(void *library) { dlclose(library); }
 
 void *dg_symbol(void *library, const char *name) {
     void *address = dlsym(library, name);

@@ -38,7 +38,8 @@ from .outside import (
 # Methods that return a new object: a copy, a view or an iterator.
 _MAKERS = {
     "copy", "fromkeys", "keys", "values", "items", "__iter__", "__reversed__", "union",
-    "intersection", "difference", "symmetric_difference",
+    "intersection", "difference", "symmetric_difference", "__add__", "__mul__", "__rmul__",
+    "__or__", "__ror__", "__and__", "__rand__", "__sub__", "__rsub__", "__xor__", "__rxor__",
 }  # fmt: skip
 
 
@@ -313,7 +314,9 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)
-        return ev.owned.add(found) if name in _MAKERS else found
+        sliced = name == "__getitem__" and isinstance(args[0], slice)
+        made = (sliced or name in _MAKERS) and found is not NotImplemented
+        return ev.owned.add(found) if made else found
     check_changeable(ev, owner)
     if name == "sort" and kwargs.get("key") and id(owner) in ev.copies.originals:
         raise UnsupportedSyntaxError(

@@ -98,7 +98,7 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
 def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Trace a function's body into the graph with new local variables and return the result."""
     frame = Frame(f, ev.builder.depth)
-    _bind_arguments(f, frame, args, kwargs)
+    _bind_arguments(ev, f, frame, args, kwargs)
     ev.calls.frames.append(frame)
     span = ev.builder.span
     try:
@@ -132,7 +132,7 @@ def _result_of(flow: Flow) -> Value:
     )
 
 
-def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
+def _bind_arguments(ev: Evaluation, f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
     """Bind call arguments to parameter names by Python's rules and with Python's errors."""
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
@@ -167,7 +167,7 @@ def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> No
         else:
             raise TypeError(f"{f.__name__}() got an unexpected keyword argument {k!r}")
     if a.kwarg is not None:
-        names[a.kwarg.arg] = extra
+        names[a.kwarg.arg] = ev.owned.add(extra)
     first = len(positional) - len(f.defaults)
     missing = []
     for i, k in enumerate(positional):

@@ -211,11 +211,11 @@ class Join:
         if type(a) is type(b) and is_sequence(a) and len(a) == len(b):
             items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
             if isinstance(a, list):
-                return _AmbiguousList(items, of) if of else items
+                return _AmbiguousList(items, of) if of else self.ev.owned.add(items)
             return tuple_like(a, items)
         if type(a) is type(b) is dict and list(a) == list(b):
             named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
-            return _AmbiguousDict(named, of) if of else named
+            return _AmbiguousDict(named, of) if of else self.ev.owned.add(named)
         if same(a, b) and not isinstance(a, np.ndarray):
             return a
         if isinstance(a, frozenset) and a == b:
@@ -346,8 +346,8 @@ class Join:
     def items(self, value: Value, k: int) -> Value:
         """Return a new list or dict with the items of a container at the end of branch k."""
         if isinstance(value, dict):
-            return {n: self.from_branch(v, k) for n, v in value.items()}
-        return [self.from_branch(v, k) for v in value]
+            return self.ev.owned.add({n: self.from_branch(v, k) for n, v in value.items()})
+        return self.ev.owned.add([self.from_branch(v, k) for v in value])
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
         """Return a location's content at the end of branch k, where the other branch ends early."""
@@ -435,7 +435,7 @@ class Join:
 
 def is_sequence(value: Value) -> bool:
     """Return whether a value is a list, tuple or named tuple, whose items are joined one by one."""
-    return type(value) in (list, tuple) or hasattr(value, "_fields")
+    return type(value) in (list, tuple) or hasattr(type(value), "_fields")
 
 
 def _equal_id(a: Value, b: Value) -> bool:

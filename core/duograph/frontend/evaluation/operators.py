@@ -130,9 +130,9 @@ def apply_outside(
     ):
         return native(ev, function, operands, {})
     if settle(ev, operands):
-        if depends_on_graph(operands):
-            return native(ev, function, operands, {})
-        return owned_result(ev, function(*operands), operands)
+        in_graph = depends_on_graph(operands)
+        found = native(ev, function, operands, {}) if in_graph else function(*operands)
+        return found if isinstance(found, Tensor) else owned_result(ev, found, operands)
     comparable = any(isinstance(x, (*CONTAINERS, np.ndarray)) for x in operands)
     if comparable and not depends_on_graph(operands):
         return ask(ev, function, *operands)

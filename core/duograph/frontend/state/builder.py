@@ -79,7 +79,8 @@ class StagedBuilder(GraphBuilder):
         if found is None:
             if self.parent is None:
                 raise GraphError(
-                    f"got {value!r}, which was computed inside a branch or a loop that has ended"
+                    f"got a value of type {value._type}, which was computed inside a branch or a "
+                    "loop that has ended"
                 )
             outer = self.parent.bring(value)
             found = self.outer.get(outer._id)
