@@ -102,7 +102,8 @@ def _attributes(value: Any, seen: tuple[int, ...]) -> Any:
         for name in (slots,) if isinstance(slots, str) else slots:
             if not name.startswith("__") and hasattr(value, name):
                 held[name] = getattr(value, name)
-    held = {k: v for k, v in held.items() if not k.startswith(("_jit", "_duograph", "__"))}
+    hidden = ("_jit", "_duograph", "_plain", "__")  # `_plain` chooses a faster call
+    held = {k: v for k, v in held.items() if not k.startswith(hidden)}
     return [(k, describe(v, seen)) for k, v in held.items()]
 
 

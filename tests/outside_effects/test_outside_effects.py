@@ -14,6 +14,7 @@ from outside_effects import (
     programs_contexts,
     programs_errors,
     programs_functions,
+    programs_lookup,
     programs_world,
 )
 from outside_effects.harness import MODES, check
@@ -23,6 +24,7 @@ PROGRAMS = {
     **programs_contexts.PROGRAMS,
     **programs_world.PROGRAMS,
     **programs_errors.PROGRAMS,
+    **programs_lookup.PROGRAMS,
 }
 FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
 CELLS = [

@@ -224,7 +224,7 @@ class ArgumentReader:
             return self.number({int: INT, float: FLOAT, bool: BOOL}[kind])
         if isinstance(value, tuple):
             items = [self(v, mutable or kind is MutableTuple) for v in value]
-            return kind(*items) if hasattr(value, "_fields") else tuple(items)
+            return kind(*items) if hasattr(kind, "_fields") else tuple(items)
         if kind in (list, MutableList):
             made, used = self.container(value)
             made.extend(self(v, mutable or kind is MutableList) for v in value)

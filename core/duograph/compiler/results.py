@@ -150,7 +150,7 @@ def _rebuilt(
     if made is not None and id(template) in made:
         return made[id(template)]
     found: Value
-    if kind is tuple or hasattr(template, "_fields"):
+    if kind is tuple or hasattr(kind, "_fields"):
         items = [_rebuilt(v, values, leaves, containers, made) for v in template]
         return kind(*items) if kind is not tuple else tuple(items)
     if kind is list:

@@ -74,10 +74,10 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     key = ("attribute", id(owner), name)
     if key in ev.outside.values:
         return _written_value(ev, owner, name, key)
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name, node)
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         return _of_made_object(ev, owner, name)
-    if isinstance(owner, super):
-        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
@@ -112,14 +112,41 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
     return _native(owner, name)
 
 
-def _of_super(ev: Evaluation, owner: super, name: str) -> Value:
-    """Return an attribute of `super()`; a method of a user's base class is captured."""
-    value = _native(owner, name)
-    function = getattr(value, "__func__", None)
-    if function is not None and not is_framework(getattr(function, "__module__", None) or ""):
+def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
+    """Return an attribute of `super()` by Python's rules of lookup; capture where it was found."""
+    held_by, found = _next_class(ev, owner, name)
+    receiver = owner.__self__
+    users = held_by is not None and not is_framework(held_by.__module__)
+    if held_by is None or not users or is_host(held_by.__module__) or held_by is object:
+        return _native(owner, name)
+    if isinstance(found, functools.cached_property):
+        raise _unmodelled(receiver, name, "got a cached property of super()")
+    if isinstance(found, property) and not isinstance(receiver, type):
+        return call(ev, found.fget, (receiver,), {})
+    descriptor = user_method(found, "__get__")
+    if descriptor is not None:
+        given = None if isinstance(receiver, type) else receiver
+        return call(ev, descriptor, (found, given, owner.__self_class__), {})
+    if hasattr(type(found), "__get__"):  # a method
+        value = _native(owner, name)
         ev.keep.append(owner)
         ev.captures.add("attribute", owner, name, value, f"super().{name}")
-    return value
+        return value
+    return _read_and_capture(ev, held_by, name, found, node)
+
+
+def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, Value]:
+    """Return the class in which `super()` finds a name, and what it finds; capture the search."""
+    classes = owner.__self_class__.__mro__
+    if not isinstance(owner.__self__, type):
+        ev.captures.class_of(owner.__self__)
+    for cls in classes[classes.index(owner.__thisclass__) + 1 :]:
+        found = vars(cls).get(name, MISSING)
+        if not is_framework(cls.__module__) and not is_host(cls.__module__):
+            ev.captures.add("method", cls, name, found, f"{cls.__name__}.{name}")
+        if found is not MISSING:
+            return cls, found
+    return None, MISSING
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -128,12 +155,12 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
     if intercepted is not None:
         return call(ev, intercepted, (owner, name), {})
     held = getattr(owner, "__dict__", None)
-    found = inspect.getattr_static(type(owner), name, None)
+    found = inspect.getattr_static(type(owner), name, MISSING)
     if isinstance(owner, enum.Enum) and isinstance(found, types.DynamicClassAttribute):
         return get_attribute(ev, owner, f"_{name}_", node)  # `name` or `value`
-    if is_live(ev, owner) and (found is None or not callable(found)):
+    if is_live(ev, owner) and not callable(found):
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
-    descriptor = None if found is None else user_method(found, "__get__")
+    descriptor = user_method(found, "__get__")
     if descriptor is not None and (
         hasattr(type(found), "__set__") or held is None or name not in held
     ):
@@ -156,7 +183,7 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
     if _staged_property(owner, name):
         ev.captures.method(owner, name, None)
         return _property(ev, owner, name)
-    if found is None and special_method(ev, owner, "__getattr__") is not None:
+    if found is MISSING and special_method(ev, owner, "__getattr__") is not None:
         ev.captures.add("attribute", vars(type(owner)), name, MISSING, name)
         if held is not None:
             ev.captures.add("item", held, name, MISSING, f"{type(owner).__name__}.{name}")
@@ -337,8 +364,6 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
             construct="setattr",
             remedy="Make Parameters and Cells in __init__",
         )
-    if isinstance(owner, super):
-        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         write_outside(ev, "cell", owner, None, value, name)
         return

@@ -50,7 +50,7 @@ def value_at_end(
         found = changes.get((kind.__name__, id(value), None))
         content = value if found is None else found[1]
         return items_at_end(ev, changes, content, value, depth, deep)
-    if kind is tuple or hasattr(value, "_fields"):
+    if kind is tuple or hasattr(kind, "_fields"):
         return items_at_end(ev, changes, value, value, depth, deep)
     return value
 

@@ -146,9 +146,6 @@ def _call_number(ev: Evaluation, f: GraphScalar | Tensor, args: Args, kwargs: Kw
 @calls(object)
 def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a compiled function, an op, or an object with `__call__` into the graph."""
-    staged = getattr(f, "_staged_call", None)  # a compiled function: evaluated as part of this one
-    if staged is not None:
-        return staged(ev, args, kwargs)
     kind = type(f)
     method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(f, Op) or is_framework(kind.__module__):
@@ -251,9 +248,6 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
                 )
     if isinstance(function, types.FunctionType):
         return call_function(ev, function, (owner, *args), kwargs)
-    replaced = getattr(function, "_staged_call", None)
-    if replaced is not None:
-        return replaced(ev, (owner, *args), kwargs)
     return call(ev, function, (owner, *args), kwargs)
 
 

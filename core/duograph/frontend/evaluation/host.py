@@ -100,7 +100,7 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
         raise _not_for_python(value.__self__)
     if objects and type(value) in COPIED:
         _give_away(ev, value)
-    if type(value) in (tuple, list) or hasattr(value, "_fields"):
+    if type(value) in (tuple, list) or hasattr(type(value), "_fields"):
         items = [take_operands(ev, v, found, objects) for v in value]
         return sequence_like(value, items)
     if type(value) is dict:
@@ -377,7 +377,7 @@ def with_operands(nested: Value, values: Value) -> Value:
         return nested.made()
     if isinstance(nested, Built):
         return nested.make(*with_operands(nested.args, values))
-    if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
+    if type(nested) in (tuple, list) or hasattr(type(nested), "_fields"):
         items = [with_operands(v, values) for v in nested]
         return sequence_like(nested, items)
     if type(nested) is dict:

@@ -435,7 +435,7 @@ class Join:
 
 def is_sequence(value: Value) -> bool:
     """Return whether a value is a list, tuple or named tuple, whose items are joined one by one."""
-    return type(value) in (list, tuple) or hasattr(value, "_fields")
+    return type(value) in (list, tuple) or hasattr(type(value), "_fields")
 
 
 def _equal_id(a: Value, b: Value) -> bool:

@@ -185,7 +185,7 @@ def same(old: Value, new: Value) -> bool:
         return len(old) == len(new) and all(map(same, old, new))
     if isinstance(old, frozenset):
         return old == new and same(tuple(old), tuple(new))
-    if hasattr(old, "__func__"):  # each access makes a new bound method
+    if isinstance(old, types.MethodType):  # each access makes a new bound method
         return old.__func__ is new.__func__ and old.__self__ is new.__self__
     if isinstance(old, (types.BuiltinMethodType, types.MethodWrapperType)):
         return old.__self__ is new.__self__ and old.__name__ == new.__name__
