@@ -28,6 +28,7 @@ LAYERS = [
     ("op_signature",),
     ("op",),
     ("placement", "tensor"),
+    ("call_errors",),
     ("ir",),
     ("backend.codegen",),
     ("backend.grid",),

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..call_errors import explain_methods
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array, shape_tuple
@@ -39,6 +41,10 @@ class Initializer:
         >>> print(initializer(Two(), (2,)).asnumpy())
         [2. 2.]
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__", "_initialize")
 
     def __init__(self, **kwargs: object) -> None:
         self._kwargs = kwargs

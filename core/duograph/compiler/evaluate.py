@@ -108,11 +108,13 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
 
     Such an error is raised where the function runs, after the effects and only if it is reached.
     """
-    if _is_refusal(error):
+    if _is_refusal(error) and not isinstance(error, NameError):
         return False
     if ev.has_effects():
         return True
-    return ev.calls.conditions_of(error, 0) > 0 and not isinstance(error, DuographError)
+    if isinstance(error, (DuographError, NameError)):
+        return False
+    return ev.calls.conditions_of(error, 0) > 0
 
 
 def _too_early(error: Exception) -> UnsupportedSyntaxError:

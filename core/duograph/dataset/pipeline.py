@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..call_errors import explain_methods
 from ..errors import ArgumentError, ArgumentValueError
 from . import config
 from .rows import BatchSize, Columns, DatasetError, Operation, Row, RowIterator
@@ -50,6 +51,10 @@ class Dataset:
         >>> [row["x"].tolist() for row in data.create_dict_iterator(output_numpy=True)]
         [[10, 20], [30, 40]]
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __init__(self, columns: Sequence[str], parents: Sequence[Dataset] = ()) -> None:
         self._columns = list(columns)

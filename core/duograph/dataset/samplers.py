@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_errors import explain_methods
 from ..errors import ArgumentError, ArgumentValueError, IndexRangeError
 from . import config
 from .rows import DatasetError
@@ -74,6 +75,10 @@ class Sampler:
         >>> [int(row["x"]) for row in data.create_dict_iterator(output_numpy=True)]
         [5, 7]
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __init__(self, num_samples: int | None = None) -> None:
         self.dataset_size = 0

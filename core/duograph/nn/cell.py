@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from typing import Any
 
+from ..call_errors import explain_methods
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
@@ -77,7 +78,14 @@ class Cell:
     _backward_hooks: OrderedDict[int, Any]
     _backward_pre_hooks: OrderedDict[int, Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
+
     def __init__(self, auto_prefix: bool = True, flags: Mapping[str, Any] | None = None) -> None:
+        if flags is not None and not isinstance(flags, Mapping):
+            got = type(flags).__name__
+            raise ArgumentError(f"{type(self).__name__}: got {got} for flags; wanted a dictionary")
         own = self.__dict__
         own["_params"] = Members.of(self)
         own["_cells"] = Members.of(self)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
+from ..call_errors import explain_methods
 from ..dtype import int32, int64
 from ..errors import ArgumentError, UnsupportedOpError
 from ..op import OPS, Op
@@ -49,6 +50,10 @@ class Primitive:
 
     # Attributes that are no arguments of the constructor; replaced, never changed.
     _added: Mapping[str, Any] = MappingProxyType({})
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __init__(self, name: str | None = None) -> None:
         self._name = name

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -17,13 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..call_cache import cached_call, copy_identity
-from ..errors import (
-    ArgumentError,
-    ArgumentValueError,
-    DeviceMemoryError,
-    DuographError,
-    IndexRangeError,
-)
+from ..call_errors import explained, is_ours_to_explain
+from ..errors import ArgumentError, DuographError
 from ..tensor import Tensor
 
 __all__ = ["refusing"]
@@ -63,10 +57,10 @@ def refusing(
             text = _unfit(function, args, kwargs)
             if text is not None:
                 raise ArgumentError(text) from error
-            if not _is_ours_to_explain(error):
+            if not is_ours_to_explain(error):
                 raise
             name = public_name or f"{module}.{function.__name__}"
-            raise _explained(name, args, kwargs, error) from error
+            raise explained(*name.rpartition(".")[::2], args, kwargs, error) from error
 
     if isinstance(function, FunctionType):
         copy_identity(function, call)
@@ -74,55 +68,6 @@ def refusing(
         functools.update_wrapper(call, function)
     call.__module__ = module  # pickle looks functions up there
     return call
-
-
-def _is_ours_to_explain(error: Exception) -> bool:
-    """Return whether code of duograph and NumPy alone raised an exception of Python or NumPy.
-
-    Errors of functions that the user passed go to the user as they are, and so does Python's error
-    for a wrong number of arguments, which no frame below the wrapper raised.
-    """
-    if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
-        return False
-    frame = error.__traceback__.tb_next if error.__traceback__ is not None else None
-    if frame is None or not isinstance(error, _EXPLAINED):
-        return False
-    while frame is not None:
-        name = str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if name not in ("duograph", "numpy") and name not in sys.stdlib_module_names:
-            return False
-        frame = frame.tb_next
-    return True
-
-
-_EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
-
-
-def _explained(
-    name: str, args: tuple[object, ...], kwargs: dict[str, object], error: Exception
-) -> DuographError:
-    """Return the error of duograph for a call that failed with an error of Python or NumPy."""
-    short = name.rpartition(".")[2]
-    if isinstance(error, MemoryError):
-        return DeviceMemoryError(
-            f"{short}: the host has no memory for the result: {error or 'it is too large'}; "
-            f"wanted a smaller size"
-        )
-    shown = [_shown(a) for a in args] + [f"{k}={_shown(a)}" for k, a in kwargs.items()]
-    text = f"{short}: got {', '.join(shown)}: {error}; help({name}) says what it takes"
-    if isinstance(error, IndexError):
-        return IndexRangeError(text)
-    return (
-        ArgumentValueError if isinstance(error, (ValueError, OverflowError)) else ArgumentError
-    )(text)
-
-
-def _shown(value: object) -> str:
-    """Return an argument for an error message: the type of a tensor, or a short repr."""
-    if isinstance(value, Tensor):
-        return repr(value._type.plain)
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _unfit(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...call_errors import explain_methods
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ..rows import Array
 
@@ -61,6 +62,10 @@ class AudioTransform:
     """
 
     _axes = 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __call__(self, waveform: Any) -> Any:
         array = checked_signal(type(self).__name__, waveform, self._axes)

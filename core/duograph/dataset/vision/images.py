@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ...call_errors import explain_methods
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...option_checks import check_options
 from .. import config
@@ -62,6 +63,10 @@ _Transform = TypeVar("_Transform", bound="HostTransform")
 
 class HostTransform:
     """Base class of transforms that MindSpore can also run on Ascend."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def device(self: _Transform, device_target: str = "CPU") -> _Transform:
         """Choose where the transform runs; here all run on the host, as said once for Ascend.

@@ -86,6 +86,8 @@ class Evaluation:
             self.outside.has_writes
             or any(n.effects for n in self.root.nodes)
             or any(s.written for s in self.inputs.slots.values())
+            or any(t._id != first for t, first, _ in self.inputs.arguments)
+            or any(held._id != first for _, held, first, _ in self.inputs.objects)
         )
 
     def is_constant(self, tensor: Tensor) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...call_errors import explain_methods
 from ...errors import ArgumentError, ArgumentValueError, DuographError, LabelRangeError
 from ...tensor import Tensor
 from .._types import Array
@@ -47,6 +48,10 @@ class Metric:
         >>> metric.clear(); metric.update(1); metric.eval()
         1
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__", "update", "eval")
 
     def __init__(self) -> None:
         self._indexes: tuple[int, ...] | None = None

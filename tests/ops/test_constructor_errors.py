@@ -1,0 +1,96 @@
+"""Constructors of layers, metrics, data sets and others, given arguments that make no sense: the
+error is ours and names the class and what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import duograph as ms
+import duograph.dataset.audio
+import duograph.dataset.vision
+import numpy as np
+import pytest
+from duograph.errors import ArgumentError, ArgumentValueError, DuographError
+
+# Any: mypy would refuse these arguments
+nn: Any = ms.nn
+ops: Any = ms.ops
+dataset: Any = duograph.dataset
+audio: Any = duograph.dataset.audio
+vision: Any = duograph.dataset.vision
+initializer: Any = ms.common.initializer
+ARRAY = np.ones(2)
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "layer, flags": (lambda: nn.Cell(flags=3), "Cell: got int for flags; wanted a dictionary"),
+    "layer, flags as an array": (lambda: nn.Sigmoid(flags=ARRAY), "Sigmoid: got ndarray for flags"),
+    "layer, a text for a number": (lambda: nn.SSIM(k1="a"), "SSIM: got k1='a'"),
+    "layer, a text for a power": (lambda: nn.LPPool1d("none", 2), "LPPool1d: got 'none', 2"),
+    "layer, an int for a shape": (lambda: nn.Unflatten(1, 2), "Unflatten: got 1, 2"),
+    "layer, no Cell": (lambda: nn.TrainOneStepCell([], 2), r"TrainOneStepCell: got \[\], 2"),
+    "layer of a layer": (lambda: nn.WithGradCell(None), "WithGradCell: got None"),
+    "optimiser": (lambda: nn.Rprop(nn.Dense(1, 1).trainable_params(), etas=-3), "etas=-3"),
+    "loss, an array": (lambda: nn.CTCLoss(reduction=ARRAY), "CTCLoss: got array"),
+    "metric": (lambda: nn.Accuracy(ARRAY), "Accuracy: got array"),
+    "metric, update": (lambda: updated(nn.MSE(), ARRAY, np.array(3)), "MSE.update: got array"),
+    "primitive": (lambda: ops.Cdist(p={}), "Cdist: got p={}"),
+    "primitive, a text": (lambda: ops.Dropout2D("abc"), "Dropout2D: got 'abc'"),
+    "primitive, an object": (lambda: ops.Lstsq(True, "none"), "Lstsq: got True, 'none'"),
+    "initialiser": (lambda: filled(initializer.XavierNormal("a")), "XavierNormal._initialize"),
+    "initialiser, sigma": (lambda: filled(initializer.TruncatedNormal({})), "TruncatedNormal"),
+    "data set": (lambda: dataset.ZipDataset(0), "ZipDataset: got 0"),
+    "data set, no parent": (lambda: dataset.RepeatDataset("a", 3), "RepeatDataset: got 'a', 3"),
+    "data set, a folder": (lambda: dataset.IMDBDataset(3), "IMDBDataset: got 3"),
+    "image": (lambda: vision.Normalize({1: 2}, nn), "Normalize: got {1: 2}"),
+    "sound": (lambda: audio.MelScale(n_mels=1.5), "MelScale: got n_mels=1.5"),
+}
+
+
+def updated(metric: Any, *arrays: Any) -> None:
+    metric.clear()
+    metric.update(*arrays)
+
+
+def filled(made: Any) -> Any:
+    return initializer.initializer(made, (2, 3)).init_data()
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_the_error_names_the_class_and_the_argument(what: str) -> None:
+    call, says = WRONG[what]
+    with pytest.raises(DuographError, match=says.replace("{", r"\{")) as caught:
+        call()
+    assert isinstance(caught.value, (ArgumentError, ArgumentValueError))
+
+
+def test_an_error_of_the_users_code_stays_as_it_is() -> None:
+    class Mine(ms.nn.Dense):
+        def __init__(self) -> None:
+            super().__init__(2, 2)
+            raise KeyError("mine")
+
+    class Broken:
+        def __iter__(self) -> Any:
+            raise OSError("disk")
+
+    class Wrong:
+        def __iter__(self) -> Any:
+            raise TypeError("mine too")
+
+    with pytest.raises(KeyError, match="mine"):
+        Mine()
+    with pytest.raises(OSError, match="disk"):
+        dataset.ZipDataset(Broken())
+    with pytest.raises(TypeError, match=r"^mine too$"):
+        dataset.ZipDataset(Wrong())
+
+
+def test_a_wrong_number_of_arguments_is_said_by_python() -> None:
+    with pytest.raises(TypeError, match=r"Dense.__init__\(\) missing 2 required"):
+        nn.Dense()
+
+
+def test_an_error_that_says_what_was_wanted_keeps_its_class() -> None:
+    with pytest.raises(KeyError, match="wanted one of"):
+        nn.Transformer(activation="no")
