@@ -145,6 +145,10 @@ class Evaluation:
 
     # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
 
+    def check_hash(self, tensor: GraphTensor) -> None:
+        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        raise NotImplementedError
+
     def before_write(self, tensor: Tensor) -> None:
         """Raise if changing a tensor in place could change another variable's tensor, too."""
         raise NotImplementedError
