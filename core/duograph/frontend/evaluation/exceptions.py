@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
 
-from ...errors import JoinError, UnsupportedSyntaxError
+from ...errors import JoinError, LabelRangeError, UnsupportedSyntaxError
 from ...execution.control import may_raise
 from ...execution.source_spans import mark_source
 from ...ir.values import GraphObject, NeedsValue
@@ -365,11 +365,23 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
                     remove(ev, frame, handler.name)
         raise
     ev.journal.tries.pop()
-    if not frame.source.internal and _may_raise(ev.builder.nodes[nodes:]):
+    made = ev.builder.nodes[nodes:]
+    if not frame.source.internal and (
+        _may_raise(made, indices=False) or (_may_raise(made) and _catches_index(ev, frame, node))
+    ):
         raise _uncaught()  # handlers in the framework expect errors at compile time
     if flow.normal and node.orelse:
         return run_block(ev, frame, node.orelse)
     return flow
+
+
+def _catches_index(ev: Evaluation, frame: Frame, node: ast.Try) -> bool:
+    """Return whether a handler of a `try` catches the error for an index that is out of range."""
+    for handler in node.handlers:
+        kinds = None if handler.type is None else evaluate(ev, frame, handler.type)
+        if kinds is None or issubclass(LabelRangeError, kinds):
+            return True
+    return False
 
 
 def _uncaught() -> UnsupportedSyntaxError:
@@ -388,9 +400,16 @@ _CANNOT_FAIL = {
 }  # fmt: skip
 
 
-def _may_raise(nodes: Iterable[Value]) -> bool:
-    """Return whether any of some graph nodes may raise an error when the graph runs."""
+def _may_raise(nodes: Iterable[Value], indices: bool = True) -> bool:
+    """Return whether any of some graph nodes may raise an error when the graph runs.
+
+    Args:
+        nodes: the nodes.
+        indices: whether an index or a label that is out of range counts.
+    """
     for n in with_subgraphs(nodes):
+        if indices and n.op.traits.checks:
+            return True
         name = n.op.name
         if name == "host_call":
             what = n.attributes["run"].name
