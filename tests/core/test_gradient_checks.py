@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import duograph as ms
 import numpy as np
@@ -50,6 +50,13 @@ def branched(x: Tensor) -> Tensor:
     return -x
 
 
+class Pair(NamedTuple):
+    """Two Tensors."""
+
+    a: Tensor
+    b: Tensor
+
+
 RIGHT: dict[str, tuple[Callable[..., Any], Any]] = {
     "one input": (ops.sin, Tensor(A)),
     "several": (lambda x, w: ops.tanh(x @ w), (Tensor(np.outer(A, B)), Tensor(np.outer(B, A)))),
@@ -64,6 +71,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], Any]] = {
     "a branch": (branched, Tensor(A)),
     "its own rule": (Ruled(lambda x, dout: 2 * x * dout), Tensor(A)),
     "another device": (lambda x: x.move_to("Reference") ** 3, Tensor(A)),
+    "a dictionary of results": (lambda x: {"a": [x * x], "b": (ops.exp(x),)}, Tensor(A)),
+    "a dictionary": (lambda d: d["x"] * d["y"][0], {"x": Tensor(A), "y": [Tensor(B)]}),
+    "a list of one": (lambda x, several: x * several[0], (Tensor(A), [Tensor(B)])),
+    "a named tuple": (lambda p, k: p.a * p.b * k, (Pair(Tensor(A), Tensor(B)), 3.0)),
+    "numbers in a tuple": (lambda x, axes: ops.sum(x, axes), (Tensor(np.outer(A, B)), (0, 1))),
+    "integers inside": (lambda d: d["x"][d["i"]], ({"x": Tensor(A), "i": Tensor([0, 2])},)),
     "no gradient": (lambda n: n * 2, Tensor([1, 2])),
 }
 
@@ -86,6 +99,16 @@ WRONG: dict[str, tuple[Callable[..., Any], Any, str]] = {
         Ruled(lambda x, dout: 2 * x * dout * Tensor([1.0, 1.0, 1.001])),
         Tensor(A),
         r"input 0\): .* at \[2\]",
+    ),
+    "in a dictionary": (
+        lambda x: {"a": Ruled(lambda x, dout: 3 * x * dout)(x)},
+        Tensor(A),
+        "input 0",
+    ),
+    "of a nested input": (
+        lambda d: d["x"] * ops.stop_gradient(d["y"][0]),
+        {"x": Tensor(A), "y": [Tensor(B)]},
+        "input 1",
     ),
     "NaN": (Ruled(lambda x, dout: dout * float("nan")), Tensor(A), "nan"),
 }  # fmt: skip
@@ -137,6 +160,9 @@ def test_random_state_is_restored() -> None:
         ((3, Tensor(A)), TypeError, "got int; wanted a function or a Cell"),
         ((ops.sin, 3.0), TypeError, "got no Tensor among the inputs"),
         ((ops.sin, Tensor(A), 3), ValueError, "got order=3; wanted 1 or 2"),
+        ((ops.sin, [[3.0], {"a": 2}]), TypeError, "got no Tensor among the inputs"),
+        ((lambda x: None, Tensor(A)), TypeError, "returned NoneType without a Tensor"),
+        ((lambda x: {"a": 3.0}, Tensor(A)), TypeError, "returned dict without a Tensor"),
         ((ops.log, Tensor([0.0])), ValueError, "wanted finite numbers: choose other inputs"),
     ],
 )

@@ -102,8 +102,9 @@ def _attributes(value: Any, seen: tuple[int, ...]) -> Any:
         for name in (slots,) if isinstance(slots, str) else slots:
             if not name.startswith("__") and hasattr(value, name):
                 held[name] = getattr(value, name)
-    hidden = ("_jit", "_duograph", "_plain", "__")  # `_plain` chooses a faster call
-    held = {k: v for k, v in held.items() if not k.startswith(hidden)}
+    if isinstance(value, ms.nn.Cell):  # without what it keeps for faster calls
+        held = {k: v for k, v in held.items() if k[0] != "_" or k in ("_params", "_cells")}
+    held = {k: v for k, v in held.items() if not k.startswith(("_jit", "_duograph", "__"))}
     return [(k, describe(v, seen)) for k, v in held.items()]
 
 

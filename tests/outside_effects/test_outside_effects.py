@@ -15,6 +15,7 @@ from outside_effects import (
     programs_errors,
     programs_functions,
     programs_lookup,
+    programs_state,
     programs_world,
 )
 from outside_effects.harness import MODES, check
@@ -25,6 +26,7 @@ PROGRAMS = {
     **programs_world.PROGRAMS,
     **programs_errors.PROGRAMS,
     **programs_lookup.PROGRAMS,
+    **programs_state.PROGRAMS,
 }
 FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
 CELLS = [
@@ -36,7 +38,8 @@ CELLS = [
 
 
 @pytest.fixture(autouse=True)
-def _recompile(restored):
+def _recompile(restored, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_FILES", str(tmp_path))  # for programs that write files
     ms.set_context(stale_captures="recompile")
 
 

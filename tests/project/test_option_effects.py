@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import duograph as ms
 import numpy as np
 import pytest
-from duograph import context, dataset, nn, ops, option_checks
+from duograph import common, context, dataset, nn, ops, option_checks
 from duograph.errors import GradientError, OptionWarning, UnsupportedSyntaxError
 
 
@@ -397,3 +397,51 @@ def test_samplers_say_how_many_rows() -> None:
         lambda: dataset.NumpySlicesDataset([1], sampler=drawn, num_shards=1, shard_id=0),
         "got sampler and num_shards",
     )
+
+
+MATRIX = ms.Tensor(np.ones((2, 3), np.float32))
+WITHOUT_EFFECT: dict[str, tuple[Callable[[], Any], str]] = {
+    "dtype of an initial Tensor": (
+        lambda: common.initializer.initializer(MATRIX, dtype=ms.float16),
+        "initializer: dtype Float16 has no effect",
+    ),
+    "dtype of a layer": (
+        lambda: nn.Dense(3, 2, weight_init=MATRIX, dtype=ms.float16),
+        "stays Float32; cast it",
+    ),
+    "momentum": (
+        lambda: ops.instance_norm(MATRIX, momentum=0.5),
+        "ops.instance_norm: momentum has no effect",
+    ),
+    "running statistics": (
+        lambda: ops.instance_norm(MATRIX, t(0, 0, 0), t(1, 1, 1)),
+        "ops.instance_norm: running_mean has no effect",
+    ),
+    "momentum of a primitive": (
+        lambda: ops.InstanceNorm(momentum=0.5)(MATRIX, *[t(1, 1, 1)] * 4),
+        "ops.instance_norm: momentum has no effect",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_EFFECT)
+def test_what_has_no_effect_beside_the_others_is_said_once(what: str) -> None:
+    call, says = WITHOUT_EFFECT[what]
+    option_checks.forget_warnings()
+    with pytest.warns(OptionWarning, match=says) as caught:
+        call()
+        call()
+    assert len(caught) == 1
+
+
+def test_the_same_calls_without_it_say_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    option_checks.forget_warnings()
+    common.initializer.initializer(MATRIX)
+    common.initializer.initializer(MATRIX, dtype=ms.float32)
+    common.initializer.initializer(MATRIX.astype(ms.float16), dtype=ms.float16)
+    nn.Dense(3, 2, weight_init=MATRIX)
+    ops.instance_norm(MATRIX)
+    ops.instance_norm(MATRIX, t(0, 0, 0), t(1, 1, 1), use_input_stats=False)
+    assert not [w for w in recwarn if w.category is OptionWarning]
+    with pytest.raises(TypeError, match="dtype: got 'F'"):
+        common.initializer.initializer(MATRIX, dtype="F")

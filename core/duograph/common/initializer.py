@@ -17,6 +17,7 @@ from ..call_errors import explain_methods
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array, shape_tuple
+from ..option_checks import warn_unused
 from ..tensor import Tensor, install_named_initializers
 from ._stream import Stream
 
@@ -104,7 +105,7 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
         init: an `Initializer`, the name of one such as ``"he_uniform"``, a number, or a Tensor of
             that shape.
         shape: int, tuple or list; lengths of at least 1.
-        dtype: element type.
+        dtype: element type; a Tensor keeps its own, and a warning says so once.
 
     Raises:
         ValueError: an unknown name, a length below 1, or a Tensor of another shape.
@@ -123,6 +124,10 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
                 f"initializer: got a Tensor of shape {init.shape} and shape={shape_tuple(shape)}; "
                 f"wanted the same"
             )
+        asked = as_dtype(dtype)
+        if asked not in (float32, init.dtype):  # float32 is also what callers do not ask for
+            kept = f"{asked} has no effect: the initial value is a Tensor and stays {init.dtype}"
+            warn_unused("initializer", "dtype", f"{kept}; cast it with x.astype({asked!r})")
         return init
     if shape is None:
         raise ArgumentValueError("initializer: got no shape; wanted an int or a tuple of ints")

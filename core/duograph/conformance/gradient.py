@@ -111,9 +111,14 @@ class Problem:
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """Return the Tensors of nested lists and tuples as a flat list; jit can compile it."""
+    """Return the Tensors of nested lists, tuples and dictionaries as a flat list.
+
+    jit can compile it.
+    """
     if isinstance(value, Tensor):
         return [value]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in tensors_in(v)]
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in tensors_in(v)]
     return []

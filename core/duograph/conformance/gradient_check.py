@@ -7,7 +7,7 @@ the inputs, eagerly, and differentiates it eagerly and compiled.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,7 +64,7 @@ class GradientCheck:
 
 def check_gradient(
     fn: TensorFunction,
-    inputs: Tensor | Sequence[object],
+    inputs: Tensor | Sequence[object] | Mapping[str, object],
     order: int = 2,
     *,
     tolerance: float | None = None,
@@ -77,8 +77,9 @@ def check_gradient(
 
     Args:
         fn: a function or Cell of Tensors, which returns Tensors. It is called many times.
-        inputs: its argument, or a tuple of its arguments; Tensors of integers and other values are
-            passed on. At most 200 elements of each are compared, chosen at random.
+        inputs: its argument, or a tuple of its arguments. Tensors may be in nested lists, tuples
+            and dictionaries; Tensors of integers and other values are passed on. At most 200
+            elements of each are compared, chosen at random.
         order: 1 for gradients, 2 for gradients of gradients, too.
         tolerance: relative error to allow; by default 1e-5 in float64 and 2e-2 in float32.
 
@@ -86,7 +87,7 @@ def check_gradient(
         A `GradientCheck`, which is true if all agree; printing it shows the worst element.
 
     Raises:
-        TypeError: `fn` is not callable, or no input is a Tensor.
+        TypeError: `fn` is not callable, or no input or no result is a Tensor.
         ValueError: another order, or results that are not finite at the inputs.
 
     Examples:
@@ -106,9 +107,12 @@ def check_gradient(
     if isinstance(order, bool) or order not in (1, 2):
         raise ArgumentValueError(f"check_gradient: got order={order!r}; wanted 1 or 2")
     given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    if not any(isinstance(x, Tensor) for x in given):
+    leaves = _leaves(given)
+    if not any(isinstance(x, Tensor) for x in leaves):
         raise ArgumentError("check_gradient: got no Tensor among the inputs; wanted at least one")
-    problem = _Problem(fn, _computed_in(fn, given))
+    nested = any(isinstance(x, (list, tuple, dict)) for x in given)
+    function = _of_leaves(fn, given) if nested else fn
+    problem = _Problem(function, _computed_in(function, leaves))
     if not problem.wrt or not problem.weights:
         return GradientCheck(True, 1, MODES[0], None, 0)
     found = [problem.check(1, mode, tolerance) for mode in MODES]
@@ -118,6 +122,30 @@ def check_gradient(
     wrong = [c for c in found if not c]
     worst = max(wrong or found, key=lambda c: -1.0 if c.worst is None else c.worst.error)
     return dataclasses.replace(worst, compared=sum(c.compared for c in found))
+
+
+def _leaves(value: object) -> list[object]:
+    """Return what nested lists, tuples and dictionaries hold, as a flat list."""
+    if isinstance(value, dict):
+        return [leaf for v in value.values() for leaf in _leaves(v)]
+    if isinstance(value, (list, tuple)):
+        return [leaf for v in value for leaf in _leaves(v)]
+    return [value]
+
+
+def _filled(value: Any, leaves: Iterator[object]) -> Any:
+    """Return containers like those of `value` that hold other leaves."""
+    if isinstance(value, dict):
+        return {k: _filled(v, leaves) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_filled(v, leaves) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return next(leaves)
+
+
+def _of_leaves(fn: TensorFunction, given: Sequence[object]) -> TensorFunction:
+    """Return a function of nested containers as one of what they hold."""
+    return lambda *leaves: fn(*_filled(given, iter(leaves)))
 
 
 def _computed_in(fn: TensorFunction, given: Sequence[object]) -> list[object]:
@@ -175,7 +203,14 @@ class _Problem:
         for i, t in zip(self.wrt, tensors):
             given[i] = t
         found = self.fn(*given)
-        return tuple([t for t in tensors_in(found) if t.dtype.kind in "fc"])
+        tensors_found = tensors_in(found)
+        if not tensors_found:
+            got = type(found).__name__
+            raise ArgumentError(
+                f"check_gradient: the function returned {got} without a Tensor; wanted a Tensor, "
+                f"or a list, tuple or dictionary of them"
+            )
+        return tuple([t for t in tensors_found if t.dtype.kind in "fc"])
 
     def tensors(self, arrays: Sequence[Array]) -> list[Tensor]:
         """Return arrays as Tensors on the devices of the inputs."""

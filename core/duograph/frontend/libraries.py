@@ -15,8 +15,8 @@ from ..tensor import Tensor
 from .types import Value
 
 __all__ = [
-    "has_own_hash", "interpreted", "is_framework", "is_host", "is_impure", "is_user_function",
-    "user_method",
+    "changes_process", "has_own_hash", "interpreted", "is_framework", "is_host", "is_impure",
+    "is_user_function", "user_method",
 ]  # fmt: skip
 
 # Libraries whose functions accept host data only.
@@ -80,15 +80,57 @@ _IMPURE = (
 )
 # Modules of the framework that call the user's functions: they are evaluated from source too.
 _INTERPRETED = {"duograph.ops.higher_order", "duograph.ops.loops", "duograph.autodiff.vmap"}
+# Modules of the framework whose objects keep their state in Python. They are evaluated from source,
+# as the user's are, so that every read of that state is compared before the next call.
+_STATEFUL = (
+    "duograph.nn.metrics",
+    "duograph.train.callback",
+    "duograph.amp.loss_scale_manager",
+    "duograph.experimental.optim.lr_scheduler",
+)
+# Modules of the framework whose functions read or write files, or hand out other data each time.
+_UNMODELLED = (
+    "duograph.dataset",
+    "duograph.mindrecord",
+    "duograph.train.dataset_helper",
+    "duograph.train.model",
+    "duograph.train.serialization",
+    "duograph.train.summary",
+)
+# Functions that draw random numbers; all others of that module read or set the random state.
+_DRAWING = {"next_state", "host_uniform", "host_normal", "philox"}
 
 
 def _top(module: object) -> str:
     return module.split(".")[0] if isinstance(module, str) else ""
 
 
+def _in_one_of(module: object, packages: tuple[str, ...]) -> bool:
+    name = f"{module}."
+    return any(name.startswith(f"{p}.") for p in packages)
+
+
 def is_framework(module: object) -> bool:
-    """Return whether a module name belongs to duograph, except its conformance suite."""
-    return _top(module) == "duograph" and not str(module).startswith("duograph.conformance")
+    """Return whether functions of a module of duograph run directly while compiling.
+
+    False for its conformance suite, and for modules whose objects change as a program runs.
+    """
+    if _top(module) != "duograph":
+        return False
+    return not _in_one_of(module, ("duograph.conformance", *_STATEFUL, *_UNMODELLED))
+
+
+def changes_process(function: types.FunctionType) -> bool:
+    """Return whether a function of duograph reads or changes what no graph can follow.
+
+    These are files, data sets, the random state and the settings of the process.
+    """
+    module, name = function.__module__, function.__qualname__
+    if module == "duograph.random_state":
+        return name not in _DRAWING
+    if module == "duograph.context":
+        return name.startswith(("set_", "reset_"))
+    return _in_one_of(module, _UNMODELLED)
 
 
 def is_host(module: object) -> bool:

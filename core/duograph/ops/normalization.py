@@ -14,6 +14,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..op_signature import Axes, NewAxis
+from ..option_checks import warn_unused
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of
@@ -478,9 +479,10 @@ def instance_norm(
 
     Args:
         input: Tensor (N, C, ...), floating.
-        running_mean, running_var: used instead when `use_input_stats` is False.
+        running_mean, running_var: used instead when `use_input_stats` is False; never updated, as a
+            warning says once.
         weight, bias: Tensors (C,), or None.
-        momentum: has no effect here.
+        momentum: of that update; another value than the default warns in the same way.
         eps: added to the variance.
 
     Returns:
@@ -491,8 +493,13 @@ def instance_norm(
         >>> ms.ops.instance_norm(ms.ops.ones((2, 4, 3))).shape
         (2, 4, 3)
     """
+    kept = "has no effect: running statistics are read or left alone, never updated"
+    if momentum != 0.1:
+        warn_unused("ops.instance_norm", "momentum", kept)
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if running_mean is not None or running_var is not None:
+        warn_unused("ops.instance_norm", "running_mean", f"{kept}, with use_input_stats=True")
     if input.ndim < 2:
         raise ShapeError(f"instance_norm: got input of shape {input.shape}; wanted (N, C, ...)")
     return group_norm(input, weight, bias, input.shape[1], float(eps))

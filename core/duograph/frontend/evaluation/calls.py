@@ -28,7 +28,14 @@ from ...parameter import Parameter
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT
 from ..diagnostics import unsupported
-from ..libraries import interpreted, is_framework, is_host, is_impure, is_user_function
+from ..libraries import (
+    changes_process,
+    interpreted,
+    is_framework,
+    is_host,
+    is_impure,
+    is_user_function,
+)
 from ..source import source_of
 from ..state.captures import definition_of
 from ..state.evaluation import Evaluation
@@ -178,6 +185,13 @@ def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Python function of the user, the framework or another library."""
     module = f.__module__
+    if changes_process(f):
+        raise UnsupportedSyntaxError(
+            f"{callable_name(f)}: got a call inside jit of a function that reads or changes files, "
+            "data sets, random seeds or settings",
+            construct=callable_name(f),
+            remedy="Call it outside the compiled function, or use LAX, which runs line by line",
+        )
     if is_framework(module) and not interpreted(module):
         return _framework_result(ev, native(ev, f, args, kwargs))
     if is_host(module):
