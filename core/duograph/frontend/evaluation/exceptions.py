@@ -25,6 +25,7 @@ from ..libraries import is_framework, user_method
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..state.journal import Scope
 from ..state.outside import Restart
 from ..types import Args, Kwargs, Value
 from ..values.flow import NORMAL, Flow
@@ -255,9 +256,11 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
         return NORMAL
     finally:
         ev.journal.tries.pop()
-    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
+    made = ev.builder.nodes[start:]
+    suppresses = _may_suppress(manager)
+    uncertain = flow.dead or _may_raise(made, indices=suppresses)
     _, acts = _has_effects(ev, lambda: leave(None, None, None))
-    if uncertain and (acts or _may_suppress(manager)):
+    if uncertain and (acts or suppresses):
         raise _cannot_leave()
     return flow
 
@@ -278,12 +281,14 @@ def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]
         the result, and whether the code has effects that a failing graph would not undo.
     """
     nodes = len(ev.builder.nodes)
-    state = {id(s): s.current for s in ev.inputs.slots.values()}
-    result = run()
+    ev.journal.branches.append({})
+    try:
+        result = run()
+    finally:
+        written = [location for location, _ in ev.journal.branches[-1].values()]
+        ev.journal.keep()
     acts = any(n.effects for n in ev.builder.nodes[nodes:])
-    return result, acts or any(
-        s.current is not state.get(id(s), s.incoming) for s in ev.inputs.slots.values()
-    )
+    return result, acts or any(not isinstance(x.owner, Scope) for x in written)
 
 
 @syntax(ast.Try)
@@ -317,7 +322,7 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
     `start` is the number of graph nodes before the `try`.
     """
-    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
+    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:], indices=False)
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
     if uncertain and (acts or not last.normal):
         raise _unfinished()
@@ -367,7 +372,8 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
     ev.journal.tries.pop()
     made = ev.builder.nodes[nodes:]
     if not frame.source.internal and (
-        _may_raise(made, indices=False) or (_may_raise(made) and _catches_index(ev, frame, node))
+        _may_raise(made, indices=False)
+        or (_may_raise(made, indices=True) and _catches_index(ev, frame, node))
     ):
         raise _uncaught()  # handlers in the framework expect errors at compile time
     if flow.normal and node.orelse:
@@ -378,8 +384,7 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
 def _catches_index(ev: Evaluation, frame: Frame, node: ast.Try) -> bool:
     """Return whether a handler of a `try` catches the error for an index that is out of range."""
     for handler in node.handlers:
-        kinds = None if handler.type is None else evaluate(ev, frame, handler.type)
-        if kinds is None or issubclass(LabelRangeError, kinds):
+        if handler.type is None or issubclass(LabelRangeError, evaluate(ev, frame, handler.type)):
             return True
     return False
 
@@ -400,7 +405,7 @@ _CANNOT_FAIL = {
 }  # fmt: skip
 
 
-def _may_raise(nodes: Iterable[Value], indices: bool = True) -> bool:
+def _may_raise(nodes: Iterable[Value], indices: bool) -> bool:
     """Return whether any of some graph nodes may raise an error when the graph runs.
 
     Args:
