@@ -71,6 +71,17 @@ def test_huge_and_infinite_complex_numbers(function: Any) -> None:
     np.testing.assert_allclose(np.abs(got), np.abs(want), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_upper_incomplete_gamma_function_of_small_orders(dtype: Any) -> None:
+    orders = (1e-30, 1e-10, 1e-5, 0.01, 0.2, 0.21, 0.5, 2.0, 10.0)
+    at = (1e-30, 1e-5, 0.1, 0.9, 1.1, 1.19, 1.25, 3.0)
+    a, x = (np.array(v, dtype).reshape(-1) for v in np.meshgrid(orders, at))
+    got = ops.igammac(ms.Tensor(a), ms.Tensor(x)).asnumpy()
+    upper = accuracy.MP.gammainc
+    want = [float(upper(float(v), float(w), regularized=True)) for v, w in zip(a, x, strict=True)]
+    np.testing.assert_allclose(got, want, rtol=64 * np.finfo(dtype).eps, atol=0)
+
+
 def test_derivatives_of_digamma_at_whole_numbers() -> None:
     x = ms.Tensor([1.0, 2.0, 3.0])
     first = ms.grad(ops.digamma)(x).asnumpy()

@@ -269,4 +269,26 @@ def between():
     if i == 2: A.st = staticmethod(lambda x: x - 1)
     if i == 3: A.cm = classmethod(lambda cls, x: x)
 """,
+    "key_is_the_argument": """
+def f(a):
+    b = a + 1
+    d = {a: 2.0, b: a}
+    d[b] = d[b] + 1
+    return d[a] * d[b] + (b in d) + d.get(b + 1, 7.0)
+""",
+    "key_is_a_result": """
+def f(a):
+    d = {}
+    for t in (a, a * 2, a):
+        d[t] = d[t] + t if t in d else t
+    return d[a] + len(d)
+""",
+    "key_is_missing": """
+def f(a):
+    d = {a: 2.0}
+    try:
+        return a * d[a + 1]
+    except KeyError:
+        return a * 5
+""",
 }

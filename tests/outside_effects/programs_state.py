@@ -258,4 +258,91 @@ def f(a):
     opt((a, a))
     return opt.param_groups[0]['lr'] * 1, n.w * 1
 """,
+    "cell_call": """
+from duograph import nn
+class N(nn.Cell):
+    def __call__(self, x, *r): return super().__call__(x + 1, *r) * 2
+    def construct(self, x): return x * 3
+n = N()
+i = 0
+def f(a): return n(a)
+def between():
+    global i
+    i += 1
+    if i == 1: N.__call__ = lambda self, x: x
+    if i == 2: del N.__call__
+""",
+    "cell_call_later": """
+from duograph import nn
+class N(nn.Cell):
+    def construct(self, x): return x * 3
+n = N()
+i = 0
+def f(a): return n(a)
+def between():
+    global i
+    i += 1
+    if i == 2: N.__call__ = lambda self, x: x
+""",
+    "cell_call_inside": """
+from duograph import nn
+class N(nn.Cell):
+    calls = 0
+    def __call__(self, x):
+        self.calls += 1
+        return nn.Cell.__call__(self, x) + self.calls
+    def construct(self, x): return x * 3
+class M(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.n = N()
+    def construct(self, x): return self.n(x) + self.n.construct(x)
+m = M()
+def f(a): return m(a)
+""",
+    "constexpr": """
+k = 2.0
+@ops.constexpr
+def c(n): return n * k
+def f(a): return a * c(3)
+def between():
+    global k
+    k += 1
+""",
+    "option_of_a_primitive": """
+op = ops.ReduceSum(keep_dims=False)
+def f(a): return op(a, 0) * 2
+i = 0
+def between():
+    global i
+    i += 1
+    if i == 1: op.keep_dims = True
+    if i == 2: op.add_prim_attr('keep_dims', False)
+""",
+    "option_of_a_gradient": """
+g = ops.GradOperation()
+def h(x, y): return (x * y).sum()
+def f(a): return g(h)(a, a + 1)
+i = 0
+def between():
+    global i
+    i += 1
+    if i == 1: g.get_all = True
+    if i == 2: g.sens_param = False
+""",
+    "function_of_a_multitype": """
+add = ops.MultitypeFuncGraph('add')
+@add.register('Tensor')
+def add_t(x): return x * k
+k = 2.0
+hm = ops.HyperMap()
+def f(a): return hm(add, (a, a + 1))
+i = 0
+def between():
+    global k, i
+    i += 1
+    if i == 1: k = 3.0
+    if i == 2: add.register('Tensor')(lambda x: x - 1)
+    if i == 3: add.register('Number')(lambda x: x - 2)
+""",
 }

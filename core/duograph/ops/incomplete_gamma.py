@@ -81,6 +81,25 @@ def _nonzero(x: Array) -> Array:
     return np.where(np.abs(x) < _TINY, _TINY, x)
 
 
+def _small_upper_ratio(a: Array, x: Array) -> Array:
+    """Return Q(a, x) for a up to 0.2 and x up to 1.2, where P(a, x) may round to 1.
+
+    Q = 1 - x^a / gamma(1 + a) (1 + a sum((-x)^n / ((a + n) n!))), n from 1 on. log(gamma(1 + a)) is
+    -gamma a + sum(zeta(k) (-a)^k / k), k from 2 on. The terms without a cancel exactly.
+    """
+    orders = np.arange(2.0, 25.0)
+    zetas = _zeta(orders, np.ones_like(orders)).real
+    log_gamma = -np.euler_gamma * a
+    for k, z in zip(orders, zetas, strict=True):
+        log_gamma = log_gamma + z * (-a) ** k / k
+    exponent = a * np.log(x) - log_gamma
+    term, total = np.ones_like(x), np.zeros_like(x)
+    for n in range(1, 30):
+        term = term * (-x / n)
+        total = total + term / (a + n)
+    return -np.expm1(exponent) - np.exp(exponent) * a * total
+
+
 def _gamma_ratio(a: Array, x: Array, upper: bool) -> Array:
     """Return P(a, x), or Q(a, x) = 1 - P(a, x)."""
     a, x = np.broadcast_arrays(a, x)
@@ -91,7 +110,12 @@ def _gamma_ratio(a: Array, x: Array, upper: bool) -> Array:
     near_x, far_a, far_x = np.where(far, 0.5, xx), np.where(far, aa, 0.5), np.where(far, xx, 9.0)
     lower = size / aa * _power_series(aa, near_x)
     above = size * _gamma_fraction(far_a, far_x)
-    out = np.where(far, above, 1 - lower) if upper else np.where(far, 1 - above, lower)
+    if upper:
+        small = ~far & (aa <= 0.2)
+        tail = _small_upper_ratio(np.where(small, aa, 0.1), np.where(small, xx, 0.5))
+        out = np.where(far, above, np.where(small, tail, 1 - lower))
+    else:
+        out = np.where(far, 1 - above, lower)
     at_zero, at_infinity = (1.0, 0.0) if upper else (0.0, 1.0)
     out = np.where(good, out, np.nan)
     out = np.where((x == 0) & (a > 0), at_zero, out)

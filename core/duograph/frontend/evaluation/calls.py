@@ -45,7 +45,7 @@ from ..values.kinds import COPIED, WINDOWS
 from ..values.nested import depends_on_graph
 from .attributes import HOST_METHODS, get_attribute
 from .branches import select
-from .cells import capture_attributes, make_cell, no_hooks
+from .cells import call_cell, capture_attributes, make_cell, no_hooks
 from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
 from .exceptions import make_exception
@@ -160,6 +160,8 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             raise no_hooks("HookBackward")
         if interpreted(kind.__module__) and isinstance(method, types.FunctionType):
             return call_function(ev, method, (f, *args), kwargs)
+        if not isinstance(f, Op):
+            _capture_options(ev, f)
         return _framework_result(ev, native(ev, f, args, kwargs))
     if isinstance(method, types.FunctionType):
         ev.captures.method(f, "__call__", None)
@@ -167,6 +169,16 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     if method is None or not callable(f):
         raise TypeError(f"{kind.__name__!r} object is not callable")
     return call_foreign(ev, f, args, kwargs)
+
+
+def _capture_options(ev: Evaluation, f: Value) -> None:
+    """Capture the attributes of a callable object of the framework, such as a primitive."""
+    held = getattr(f, "__dict__", None)
+    if not held or id(f) in ev.owned.objects:
+        return
+    ev.keep.append(f)
+    for name, value in held.items():
+        ev.captures.add("item", held, name, value, f"{type(f).__name__}.{name}")
 
 
 def _framework_result(ev: Evaluation, found: Value) -> Value:
@@ -185,6 +197,8 @@ def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Python function of the user, the framework or another library."""
     module = f.__module__
+    if f is Cell.__call__ and args:
+        return call_cell(ev, args[0], args[1:], kwargs, through_super=True)
     if changes_process(f):
         raise UnsupportedSyntaxError(
             f"{callable_name(f)}: got a call inside jit of a function that reads or changes files, "
@@ -196,8 +210,6 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
         return _framework_result(ev, native(ev, f, args, kwargs))
     if is_host(module):
         return call_foreign(ev, f, args, kwargs)
-    if getattr(f, "is_constexpr", False):
-        return native(ev, f, args, kwargs)
     flags = f.__code__.co_flags
     if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return _generator(ev, f, args, kwargs)

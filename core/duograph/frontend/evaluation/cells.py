@@ -17,7 +17,7 @@ from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import thread_state
-from ..libraries import is_framework
+from ..libraries import is_framework, user_method
 from ..state.captures import hooks_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
@@ -82,10 +82,13 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 
 
 @calls(Cell)
-def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
+def call_cell(
+    ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs, through_super: bool = False
+) -> Value:
     """Trace a call of a Cell: its `construct` or own `bprop`; record its members for the guards.
 
-    The hooks of the Cell that is compiled run around the compiled function.
+    The hooks of the Cell that is compiled run around the compiled function. A `__call__` that the
+    user's class defines runs instead, unless it made this call `through_super`.
 
     Raises:
         UnsupportedSyntaxError: a Cell inside has hooks that compiled code cannot run.
@@ -94,6 +97,10 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
     inside = bool(ev.calls.frames) or ev.calls.open_cells > 0
     if inside:
+        ev.captures.class_attribute(type(cell), "__call__")
+        own = user_method(cell, "__call__")
+        if own is not None and not through_super:
+            return call(ev, own, (cell, *args), kwargs)
         label = f"hooks of {type(cell).__name__}"
         ev.captures.add("hooks", cell, None, hooks_of(cell), label, exact=True)
     if id(cell) not in ev.owned.objects:

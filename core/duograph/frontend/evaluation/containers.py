@@ -66,6 +66,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     by_position = isinstance(owner, (list, tuple, str)) and not _is_outside_list(ev, owner)
     if by_position and isinstance(index, (Tensor, GraphScalar)):
         return _select_item(ev, owner, index)
+    if type(owner) is dict and isinstance(index, GraphTensor) and index in owner:
+        return owner[index]  # a Tensor is a key by its identity, which is known
     if isinstance(index, slice) and depends_on_graph(index):
         raise NeedsValue(
             "slice: got bounds that are known only when the compiled function runs; wanted "
