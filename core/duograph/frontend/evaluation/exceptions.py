@@ -11,12 +11,13 @@ import ast
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 
 from ...errors import JoinError, LabelRangeError, UnsupportedSyntaxError
 from ...execution.control import may_raise
 from ...execution.source_spans import mark_source
+from ...ir.builder import expand
 from ...ir.values import GraphObject, NeedsValue
 from ...tensor import Tensor
 from ...types import INT
@@ -258,7 +259,8 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
         ev.journal.tries.pop()
     made = ev.builder.nodes[start:]
     suppresses = _may_suppress(manager)
-    uncertain = flow.dead or _may_raise(made, indices=suppresses)
+    uncertain = flow.dead or _may_raise(made)
+    uncertain = uncertain or (suppresses and _checks_indices(made, ev.builder.types))
     _, acts = _has_effects(ev, lambda: leave(None, None, None))
     if uncertain and (acts or suppresses):
         raise _cannot_leave()
@@ -288,7 +290,11 @@ def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]
         written = [location for location, _ in ev.journal.branches[-1].values()]
         ev.journal.keep()
     acts = any(n.effects for n in ev.builder.nodes[nodes:])
-    return result, acts or any(not isinstance(x.owner, Scope) for x in written)
+    return result, acts or any(
+        x.kind in ("tensor", "slot")
+        or not (isinstance(x.owner, Scope) or id(x.owner) in ev.owned.objects)
+        for x in written
+    )
 
 
 @syntax(ast.Try)
@@ -322,7 +328,7 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
     `start` is the number of graph nodes before the `try`.
     """
-    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:], indices=False)
+    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
     if uncertain and (acts or not last.normal):
         raise _unfinished()
@@ -372,8 +378,8 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
     ev.journal.tries.pop()
     made = ev.builder.nodes[nodes:]
     if not frame.source.internal and (
-        _may_raise(made, indices=False)
-        or (_may_raise(made, indices=True) and _catches_index(ev, frame, node))
+        _may_raise(made)
+        or (_checks_indices(made, ev.builder.types) and _catches_index(ev, frame, node))
     ):
         raise _uncaught()  # handlers in the framework expect errors at compile time
     if flow.normal and node.orelse:
@@ -405,16 +411,28 @@ _CANNOT_FAIL = {
 }  # fmt: skip
 
 
-def _may_raise(nodes: Iterable[Value], indices: bool) -> bool:
-    """Return whether any of some graph nodes may raise an error when the graph runs.
+def _checks_indices(nodes: Iterable[Value], types: Sequence[Value]) -> bool:
+    """Return whether any of some graph nodes raises an error for an index or label out of range.
 
     Args:
-        nodes: the nodes.
-        indices: whether an index or a label that is out of range counts.
+        nodes: nodes of one graph.
+        types: the types of that graph's values.
     """
-    for n in with_subgraphs(nodes):
-        if indices and n.op.traits.checks:
+    for n in nodes:
+        if n.op.traits.checks:
             return True
+        inner = [*n.graphs]
+        if n.op.is_composite:
+            operands = tuple([None if i is None else types[i] for i in n.operands])
+            inner.append(expand(n.op, operands, n.attributes))
+        if any(_checks_indices(g.nodes, g.types) for g in inner):
+            return True
+    return False
+
+
+def _may_raise(nodes: Iterable[Value]) -> bool:
+    """Return whether Python may raise an error at any of some nodes when the graph runs."""
+    for n in with_subgraphs(nodes):
         name = n.op.name
         if name == "host_call":
             what = n.attributes["run"].name
