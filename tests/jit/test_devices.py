@@ -210,7 +210,7 @@ def test_the_current_device_may_change_inside_a_function() -> None:
     assert devices == ["Reference:0"] * 2
     (said,) = {str(w.message) for w in found}
     assert "runs line by line, not compiled: set_context:" in said
-    with pytest.raises(UnsupportedSyntaxError, match="Change them outside"):
+    with pytest.raises(UnsupportedSyntaxError, match="Call it outside"):
         ms.jit(function, fullgraph=True)(on("CPU"))
 
 
