@@ -26,8 +26,9 @@ WRONG = {
     "huge": -(10**12),
     "dict": {},
 }
-# Functions whose arguments go to the user's function, or are those of a derivative rule.
-LEFT_OUT = {"vjp", "binop_grad_common"}
+# Functions whose arguments go to the user's function, are those of a derivative rule, or are no
+# business of users.
+LEFT_OUT = {"vjp", "binop_grad_common", "refusing"}
 NAMES = sorted(
     name
     for name, value in ((n, getattr(ops, n)) for n in dir(ops))
@@ -118,6 +119,73 @@ def test_what_the_error_says(call: Any, says: str) -> None:
     with pytest.raises(DuographError) as caught:
         call()
     assert says in str(caught.value)
+
+
+OPTIONS = {"bool": "no", "int": 1.5, "str": 7}
+SCOPES: dict[str, Any] = {
+    "ops": ops,
+    "Tensor": X,
+    "numpy": mnp,
+    "mint": ms.mint,
+    "mint.nn.functional": ms.mint.nn.functional,
+}
+# The options of these are checked under the name of the function that they call, or after another.
+OTHER_NAMES = {
+    "refusing",
+    "constexpr",
+    "matrix_band_part",
+    "reduce_all",
+    "reduce_any",
+    "reduce_prod",
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_every_option_of_another_kind_is_refused_by_name(scope: str) -> None:
+    """A bool that is no bool, an int that is a float, a text that is a number."""
+    found, n = [], 0
+    for name in sorted(set(dir(SCOPES[scope])) - OTHER_NAMES):
+        function = None if name.startswith("_") else getattr(SCOPES[scope], name)
+        if function is None or isinstance(function, (type, types.ModuleType)):
+            continue
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            continue
+        base = {p.name: sensible(p.name) for p in parameters if p.default is p.empty}
+        for p in parameters:
+            kind = str(p.annotation).removesuffix(" | None")
+            if kind not in OPTIONS:
+                continue
+            n += 1
+            given = {k: v for k, v in base.items() if k not in ("args", "kwargs")}
+            try:
+                function(**{**given, p.name: OPTIONS[kind]})
+                found.append(f"{name}({p.name}={OPTIONS[kind]!r}) is accepted")
+            except DuographError as error:
+                if f"={OPTIONS[kind]!r}; wanted" not in str(error):
+                    found.append(f"{name}({p.name}={OPTIONS[kind]!r}): {error}")
+    assert n > 20
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda flag: ops.argsort(X, descending=flag),
+        lambda flag: X.argsort(descending=flag),
+        lambda flag: ops.cholesky(Tensor(np.eye(2, dtype=np.float32)), upper=flag),
+        lambda flag: ops.avg_pool1d(X[None], 2, ceil_mode=flag),
+        lambda flag: ops.topk(X, np.int64(2), sorted=flag),
+    ],
+)
+def test_flags_of_numpy_and_tensors_are_flags(call: Any) -> None:
+    wanted = str(call(True))
+    assert str(call(np.bool_(True))) == wanted
+    assert str(call(Tensor(True))) == wanted
+    for wrong in (1, "no", 0.0, None, [True]):
+        with pytest.raises(DuographError, match="wanted True or False"):
+            call(wrong)
 
 
 @pytest.mark.parametrize("far", [2**40, -(2**40), 10**12, 7, -7])

@@ -31,6 +31,13 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "bool": ((bool, np.bool_), "True or False"),
     "str": ((str,), "a string"),
 }
+# An option of these annotations would be taken by its truth, or as part of a number, where it is of
+# another kind. The classes that are refused; every class but those of `KINDS` for None.
+_REFUSED: dict[str, tuple[type, ...] | None] = {
+    "bool": None,
+    "int": (float, np.floating, str, bytes),
+    "str": None,
+}
 
 
 def refusing(
@@ -38,9 +45,10 @@ def refusing(
 ) -> Callable[..., Any]:
     """Wrap a public function of a module: explain what was wrong after a failed call.
 
-    The first argument of a wrong type is named. Any other error of Python or NumPy below the
-    function becomes an error of duograph that shows the arguments. Prepared calls of a cached
-    function need no wrapper.
+    A bool, an int or a text of another kind is refused before the call, which might take it for
+    something else. The first argument of a wrong type is named. Any other error of Python or NumPy
+    below the function becomes an error of duograph that shows the arguments. Prepared calls of a
+    cached function need no wrapper.
     """
     uncached = getattr(function, "uncached", None)
     if uncached is not None:
@@ -48,13 +56,18 @@ def refusing(
         made.__doc__ = function.__doc__
         return made
 
+    options = _options_of(function)
+    owner = public_name.rpartition(".")[2] or function.__name__.lstrip("_")
+
     def call(*args: object, **kwargs: object) -> Any:
+        if options:
+            _check_options(owner, options, args, kwargs)
         try:
             return function(*args, **kwargs)
         except DuographError:
             raise
         except Exception as error:
-            text = _unfit(function, args, kwargs)
+            text = _unfit(owner, function, args, kwargs)
             if text is not None:
                 raise ArgumentError(text) from error
             if not is_ours_to_explain(error):
@@ -70,8 +83,55 @@ def refusing(
     return call
 
 
+def _options_of(function: Callable[..., Any]) -> tuple[tuple[int, str, str, bool], ...]:
+    """Return position, name, annotation, and whether None is accepted, of options to check.
+
+    The position of an argument that has none is beyond all others.
+    """
+    found = []
+    for name, annotation in function.__annotations__.items():
+        kind = str(annotation).removesuffix(" | None")
+        if kind in _REFUSED and name != "return":
+            found.append((name, kind, kind != annotation))
+    if not found:
+        return ()
+    code = inspect.unwrap(function).__code__
+    positions = {name: i for i, name in enumerate(code.co_varnames[: code.co_argcount])}
+    return tuple((positions.get(name, 1 << 30), name, *rest) for name, *rest in found)
+
+
+def _check_options(
+    owner: str,
+    options: tuple[tuple[int, str, str, bool], ...],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> None:
+    """Raise ArgumentError if a bool, an int or a text of a call is of another kind.
+
+    Tensors and the symbolic numbers of graphs are left to the function.
+    """
+    n = len(args)
+    for position, name, kind, optional in options:
+        if position < n:
+            value = args[position]
+        elif name in kwargs:
+            value = kwargs[name]
+        else:
+            continue
+        classes, words = KINDS[kind]
+        if isinstance(value, classes) or (optional and value is None) or hasattr(value, "_type"):
+            continue
+        refused = _REFUSED[kind]
+        if refused is None or isinstance(value, refused):
+            words += " or None" if optional else ""
+            raise ArgumentError(f"{owner}: got {name}={value!r}; wanted {words}")
+
+
 def _unfit(
-    function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
+    owner: str,
+    function: Callable[..., Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> str | None:
     """Describe the first argument that does not match its annotation; None if all do."""
     try:
@@ -88,5 +148,5 @@ def _unfit(
         if not isinstance(value, classes):
             shown = type(value).__name__ if classes == (Tensor,) else repr(value)
             words += " or None" if optional else ""
-            return f"{function.__name__}: got {shown} for {name!r}; wanted {words}"
+            return f"{owner}: got {shown} for {name!r}; wanted {words}"
     return None

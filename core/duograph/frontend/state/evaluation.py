@@ -85,9 +85,7 @@ class Evaluation:
         return (
             self.outside.has_writes
             or any(n.effects for n in self.root.nodes)
-            or any(s.written for s in self.inputs.slots.values())
-            or any(t._id != first for t, first, _ in self.inputs.arguments)
-            or any(held._id != first for _, held, first, _ in self.inputs.objects)
+            or bool(self.inputs.writes())
         )
 
     def is_constant(self, tensor: Tensor) -> bool:
