@@ -276,7 +276,7 @@ def reachable(value: Value) -> dict[int, Value]:
     return known
 
 
-_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: tuple[Value, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 def _collect(value: Value, known: dict[int, Value]) -> None:
@@ -284,9 +284,10 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
     if isinstance(value, (int, float, str, bool, type(None), HostValue)) or id(value) in known:
         return
     known[id(value)] = value
+    kind: Value = type(value)
     if isinstance(value, np.ndarray):
         return
-    if isinstance(value, (list, tuple, set, frozenset, collections.deque, *_VIEWS)):
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)) or kind in _VIEWS:
         for v in value:
             _collect(v, known)
     elif isinstance(value, (dict, types.MappingProxyType)):
@@ -380,9 +381,10 @@ def check_no_weak_reference(holder: Value, held: Value) -> None:
         UnsupportedSyntaxError: it does; how long the Tensor lives when the graph runs is another
             time than line by line.
     """
-    module = str(getattr(holder, "__module__", None) or type(holder).__module__)
-    owner = getattr(holder, "__self__", None)
-    modules = {module, type(owner).__module__}
+    bound = isinstance(holder, (types.MethodType, types.BuiltinFunctionType))
+    modules = {type(holder.__self__ if bound else holder).__module__}
+    if isinstance(holder, (type, types.FunctionType)):
+        modules.add(holder.__module__)
     if not modules.isdisjoint(("weakref", "_weakref", "_weakrefset")) and depends_on_graph(held):
         raise UnsupportedSyntaxError(
             f"{_name(holder)}: got a weak reference to a Tensor inside jit, which would not live "
