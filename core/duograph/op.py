@@ -617,7 +617,7 @@ def op(
             integers float32.
         promote_from: index of the first operand that is promoted (1 for select).
         effects, differentiable, host, host_fallback, elementwise, graph_only: see `Op`.
-        folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
+        folds, reduction, gather, scatter, per_axis, broadcasts, checks: see `traits.Traits`.
 
     Raises:
         ValueError: an op of that name exists.

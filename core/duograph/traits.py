@@ -27,6 +27,7 @@ class Traits(NamedTuple):
             names: they are added, or replace them.
         per_axis: attributes of a movement op that have one item per axis of operand and result.
         broadcasts: the result repeats elements of the operand and computes nothing.
+        checks: the kernel raises IndexRangeError for an index or label that is out of range.
     """
 
     folds: str = ""
@@ -35,6 +36,7 @@ class Traits(NamedTuple):
     scatter: Literal["+", "="] | None = None
     per_axis: tuple[str, ...] = ()
     broadcasts: bool = False
+    checks: bool = False
 
 
 NO_TRAITS = Traits()

@@ -1,8 +1,9 @@
 """Runs a program line by line and compiled, and compares everything that a user can observe.
 
 A program is the text of a module that defines `f(a)` and the objects around it. Each run makes
-the module anew and calls `f` several times. Observed are the results, the errors, the printed
-text, and afterwards every global of the module, to any depth.
+the module anew and calls `f` several times, with the Tensors in its `ARGUMENTS` if it has any.
+Observed are the results, the errors, the printed text, and afterwards every global of the module,
+to any depth.
 """
 
 from __future__ import annotations
@@ -116,9 +117,10 @@ def observe(source: str, wrap: Callable[[Any], Any], inputs: Any = INPUTS) -> Ob
     with contextlib.redirect_stdout(text), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         function = wrap(module.f)
-        for x in inputs:
+        for x in getattr(module, "ARGUMENTS", inputs):
+            given = x if isinstance(x, ms.Tensor) else ms.Tensor(np.array(x, np.float32))
             try:
-                made.outcomes.append(describe(function(ms.Tensor(np.array(x, np.float32)))))
+                made.outcomes.append(describe(function(given)))
             except Exception as error:  # noqa: BLE001  (what it is, is compared)
                 made.outcomes.append(_raised(error))
                 made.errors.append(error)

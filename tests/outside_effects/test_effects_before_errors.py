@@ -34,6 +34,9 @@ WATCH = ("box.w", "box.v", "P", "G", "L", "seen")
 def helper(a):
     return a
 
+def fail(a):
+    raise OSError("host")
+
 def write(t):
     t[1] = 3.0
 
@@ -90,6 +93,24 @@ ERRORS = {
     "reshape": "x.reshape((5,))",
     "after a handler": "try: [][0]\n    except KeyError: x[1] = 6.0",
     "in finally": "try: [][0]\n    finally: x[1] = 6.0",
+    "under a condition": "if x.sum() > 0: raise ValueError(x)",
+    "assert on a Tensor": "assert x.sum() < 0, 'no'",
+    "under two conditions": (
+        "if x.sum() > 0:\n        x[1] = 8.0\n        if x[1] > 0: raise KeyError('q')"
+    ),
+    "in a loop": "for i in range(3):\n        if x.sum() > 0: raise ValueError(i)",
+    "in a graph loop": "while x.sum() > 0: raise ValueError('w')",
+    "raised again": (
+        "try:\n        if x.sum() > 0: raise ValueError('a')\n"
+        "    except ValueError:\n        x[1] = 11.0\n        raise"
+    ),
+    "caught": (
+        "try:\n        if x.sum() > 0: raise ValueError('a')\n"
+        "    except ValueError: x[1] = 11.0"
+    ),
+    "host call": "fail(x)",
+    "host call with a number": "fail(float(x.sum()))",
+    "text of a Tensor": "int(str(x.sum()) + 'q')",
 }  # fmt: skip
 
 

@@ -11,9 +11,11 @@ import os
 import duograph as ms
 import pytest
 from outside_effects import (
+    programs_caught,
     programs_contexts,
     programs_errors,
     programs_functions,
+    programs_identity,
     programs_lookup,
     programs_state,
     programs_world,
@@ -25,6 +27,8 @@ PROGRAMS = {
     **programs_contexts.PROGRAMS,
     **programs_world.PROGRAMS,
     **programs_errors.PROGRAMS,
+    **programs_identity.PROGRAMS,
+    **programs_caught.PROGRAMS,
     **programs_lookup.PROGRAMS,
     **programs_state.PROGRAMS,
 }

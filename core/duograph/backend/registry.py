@@ -321,9 +321,22 @@ def problem_of(entry: Entry) -> str | None:
                     entry.problem, entry.broken = backend_problem(made, entry.spec)
                     if entry.problem is None:
                         entry.backend = made
+                        _note_older_seam(entry.spec)
                 except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
                     entry.problem, entry.broken = _one_line(error), True
     return entry.problem
+
+
+def _note_older_seam(spec: BackendSpec) -> None:
+    """Tell developers that a plugin was written for an older minor version of the seam."""
+    if spec.seam_version < SEAM_VERSION:
+        theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
+        warnings.warn(
+            f"the backend {spec.name} was written for version {theirs} of the plugin seam, this "
+            f"duograph has {ours}: it works as before; docs/plugins.md says what is new",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
 
 def canonical(name: str) -> str:

@@ -14,6 +14,7 @@ from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
 from ..frontend.evaluation.exceptions import raise_when_run
+from ..frontend.evaluation.host import holds_graph_values
 from ..frontend.evaluation.outside import reachable
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.evaluation import Evaluation
@@ -88,6 +89,8 @@ def compile_program(
             raise _too_deep(ev, error) from None
         except Exception as error:
             spans = error_spans(ev, error)
+            if traced.depends_on_identity() and not _is_refusal(error):
+                raise located(_with_this_argument(error), spans) from None
             if _must_act_first(ev, error):
                 raise located(_too_early(error), spans) from None
             located(error, spans)
@@ -110,7 +113,7 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
-    if ev.has_effects():
+    if ev.has_effects() or holds_graph_values(error):
         return True
     if isinstance(error, (DuographError, NameError)):
         return False
@@ -123,6 +126,16 @@ def _too_early(error: Exception) -> UnsupportedSyntaxError:
         f"{type(error).__name__}: {error}; compiled code could not carry out first what precedes "
         "the error, or decide whether it is reached",
         construct="effect",
+    )
+
+
+def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
+    """Return the error for code that raises unless an argument is a certain other Tensor."""
+    return UnsupportedSyntaxError(
+        f"{type(error).__name__}: {error}; whether the code raises it depends on which Tensor an "
+        "argument is",
+        construct="Compare",
+        remedy="Compare numbers or names that tell the Tensors apart",
     )
 
 
@@ -168,6 +181,7 @@ class _Tracing:
         self.numbers = 0
         self.outputs: list[GraphValue] = []
         self.template: Value = None
+        self._given: list[Tensor] = []  # the arguments that are graph values
         self._index: dict[int, int] = {}  # value id -> position of the output
 
     def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
@@ -209,6 +223,13 @@ class _Tracing:
             question = (locations, ev.inputs.plain_state())
             ev.captures.add("answer", shared_objects, question, shared_objects(*question),
                             "which Tensors are one object", exact=True)  # fmt: skip
+
+    def depends_on_identity(self) -> bool:
+        """Return whether code has told apart tensors that are one object in the present call."""
+        inputs = self.ev.inputs
+        state = [s.tensor for s in inputs.slots.values() if not s.fresh]
+        known = list(map(id, self._given + state))
+        return inputs.compared and len(set(known)) < len(known)
 
     def program(self, device: Device, name: str, level: str) -> CompiledProgram:
         """Finish the graph of the evaluated call; return the compiled program, ready to run."""
@@ -275,6 +296,7 @@ class _Tracing:
         if isinstance(value, Parameter):
             inputs.parameters[id(made)] = value
         inputs.entries.append(("arg", len(leaves)))
+        self._given.append(value)
         inputs.arguments.append((made, made._id, len(leaves)))
         leaves.append((made, made._id))
         return made

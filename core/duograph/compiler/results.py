@@ -266,7 +266,7 @@ class _TemplateMaker:
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         if type(value) is list:
             return [self.template(v, depth + 1) for v in value]
-        if type(value) is dict:
+        if type(value) is dict and not any(map(_of_graph, value)):
             return {k: self.template(v, depth + 1) for k, v in value.items()}
         name = type(value).__name__
         if isinstance(value, (zip, enumerate, range)) or name in _AS_TUPLE:
@@ -319,7 +319,7 @@ class _TemplateMaker:
                 remedy="Define the function outside the compiled one",
             )
         if isinstance(value, (dict, set, frozenset, collections.deque)):
-            held = value.values() if isinstance(value, dict) else value
+            held = (*value, *value.values()) if isinstance(value, dict) else value
             if any(map(_of_graph, held)):
                 raise UnsupportedSyntaxError(
                     f"return: got a {type(value).__name__} that holds what is known only when the "

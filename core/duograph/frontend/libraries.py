@@ -129,7 +129,7 @@ def changes_process(function: types.FunctionType) -> bool:
     if module == "duograph.random_state":
         return name not in _DRAWING
     if module == "duograph.context":
-        return name.startswith(("set_", "reset_"))
+        return name.startswith(("set_", "reset_")) and name != "set_context"  # refuses by itself
     return _in_one_of(module, _UNMODELLED)
 
 

@@ -69,6 +69,10 @@ class GraphTensor(Tensor):
 
     __str__ = __repr__
 
+    def __hash__(self) -> int:
+        self._builder.check_hash(self)
+        return id(self)
+
     def __reduce__(self) -> NoReturn:
         raise ArgumentError("pickle: a value of a graph that is being built cannot be pickled")
 
@@ -140,6 +144,9 @@ class GraphBuilder:
     def after_write(self, target: Tensor) -> Tensor:
         """Return what functions return that have written to a graph tensor: the tensor itself."""
         return target
+
+    def check_hash(self, tensor: GraphTensor) -> None:
+        """Check that a value of the graph may be a key; a builder of evaluated code may refuse."""
 
     def host(self, value: object) -> Any:
         """Return a symbolic Python value unchanged; append other objects as constants."""

@@ -49,7 +49,7 @@ def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
     return np.where(indices < 0, indices + n, indices)
 
 
-@op(name="checked_labels", composite=False, dtypes=INTEGER, differentiable=False)
+@op(name="checked_labels", composite=False, dtypes=INTEGER, differentiable=False, checks=True)
 def checked_labels_by(labels: Tensor, classes: int, owner: str):
     """Primitive op: `labels`, after a check that each is 0 to `classes` - 1.
 
@@ -109,7 +109,7 @@ def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> t
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
-@op(composite=False, gather="rows", primitive="Gather(batch_dims=0)")
+@op(composite=False, gather="rows", checks=True, primitive="Gather(batch_dims=0)")
 def gather(input: Tensor, indices: Tensor, axis: Axis):
     """Slices along an axis, selected by indices (`mindspore.ops.gather`).
 
@@ -174,7 +174,7 @@ def _rows(name, x, indices, updates, axis):
     return out, at, np.moveaxis(rows, axis, 0)
 
 
-@op(name="scatter_set", composite=False, scatter="=")
+@op(name="scatter_set", composite=False, scatter="=", checks=True)
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: a copy of `input` with the slices at `indices` of an axis replaced.
 
@@ -209,7 +209,7 @@ def _(x, indices, updates, out, dout, axis):
     return dx, NO_GRAD, select_by(reshape_to(kept, lead), taken, zeros_of(taken._type.plain))
 
 
-@op(name="scatter_add", composite=False, scatter="+")
+@op(name="scatter_add", composite=False, scatter="+", checks=True)
 def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: copy of `input` with `updates` added to the slices at `indices` of an axis."""
 
@@ -282,7 +282,7 @@ def _flat(x: Tensor) -> Tensor:
     return reshape_to(x, (x.size,))
 
 
-@op(name="gather_elements", composite=False, gather="elements")
+@op(name="gather_elements", composite=False, gather="elements", checks=True)
 def gather_elements_by(input: Tensor, indices: Tensor, axis: Axis):
     """Primitive op: select elements by `indices` along `axis`, as NumPy's take_along_axis."""
 
@@ -322,7 +322,7 @@ def _scattered_elements(
     return x.plain
 
 
-@op(name="scatter_elements_set", composite=False)
+@op(name="scatter_elements_set", composite=False, checks=True)
 def scatter_elements_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: copy of `input` with out[..indices[..i..]..] = updates[..i..] along `axis`."""
 
@@ -360,7 +360,7 @@ def _(x, indices, updates, out, dout, axis):
     return dx, NO_GRAD, select_by(kept, taken, zeros)
 
 
-@op(name="scatter_elements_add", composite=False)
+@op(name="scatter_elements_add", composite=False, checks=True)
 def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: a copy of `input`; adds updates[..i..] at [..indices[..i..]..] along `axis`."""
 

@@ -6,7 +6,7 @@ with `@dispatch.syntax(ast.Kind)`, and add programs to `tests/frontend`. An expr
 returns the value, a statement's returns a `Flow`. `evaluator` imports all modules that register.
 
 Modules import each other in this order, without cycles: spans, dispatch; host, aliasing, variables;
-truth, join, branches; blocks, graph_loops, recursion, functions, native; iteration, containers,
-attributes, operators, targets; the statements, gradients, cells, calls, builtin_functions;
-evaluator.
+truth, join, branches; outside, identity; blocks, graph_loops, recursion, functions, native;
+iteration, containers, attributes, operators, targets; the statements, gradients, cells, calls,
+builtin_functions; evaluator.
 """

@@ -342,6 +342,8 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         ev.captures.method(owner, name, None)
         call(ev, descriptor, (found, owner, value), {})
         return
+    if not _stores_attribute(owner, found):
+        raise _unmodelled(owner, name, "got an assignment that the class may refuse")
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         if hasattr(owner, "__dict__"):
             ev.journal.touch("attribute", owner, name)
@@ -376,6 +378,21 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     if special or isinstance(owner, (type, types.FunctionType, Function, types.MethodType)):
         raise _unmodelled(owner, name, "got an assignment that changes how code behaves")
     write_outside(ev, "attribute", owner, name, value, f"{kind.__name__}.{name}")
+
+
+def _stores_attribute(owner: Value, found: Value) -> bool:
+    """Return whether an object stores what is assigned to an attribute, and runs no other code.
+
+    Args:
+        owner: the object.
+        found: what its class has of that name, or None.
+    """
+    setter = getattr(type(owner), "__setattr__")  # noqa: B009  (of the class, not of an object)
+    if isinstance(setter, types.FunctionType) and not is_framework(setter.__module__):
+        return False  # the one of a frozen dataclass, or of a library
+    if isinstance(found, property):
+        return False
+    return hasattr(owner, "__dict__") or hasattr(type(found), "__set__")
 
 
 def _write_parameter(owner: Cell, name: str, value: Value) -> None:

@@ -52,9 +52,11 @@ from .exceptions import make_exception
 from .functions import enter, evaluated_function
 from .host import host_number, run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
+from .identity import IDENTITY_FIRST, compare_all
 from .native import callable_name, evaluable, native
 from .outside import (
     check_made_here,
+    check_no_weak_reference,
     defer,
     is_live,
     is_outside,
@@ -416,6 +418,7 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             raise _refused_at_strict(f, "it does something, or answers differently each time")
         uses_up(ev, getattr(f, "__self__", None), *args)
         return run_on_host(ev, f, args, kwargs, callable_name(f))
+    check_no_weak_reference(f, (args, kwargs))
     if isinstance(f, weakref.ref):  # a guard would keep the object alive
         return run_on_host(ev, f, args, kwargs, "weakref")
     receiver = f.__self__ if isinstance(f, _BOUND) else None
@@ -433,6 +436,8 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     method = isinstance(f, types.FunctionType) and "." in f.__qualname__ and args
     if method and is_outside(ev, args[0]) and not is_pure_method(f, args[0]):
         return defer(ev, f, args, kwargs)
+    if callable_name(f).rpartition(".")[2] in IDENTITY_FIRST:
+        compare_all(ev, (receiver, args))
     given = (receiver, args, kwargs)
     graph = depends_on_graph(args) or depends_on_graph(kwargs)
     changed = kwargs.get("out")

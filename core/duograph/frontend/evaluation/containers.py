@@ -24,6 +24,7 @@ from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
+from .identity import IDENTITY_FIRST, compare_all
 from .native import evaluable, native
 from .outside import (
     ask,
@@ -52,6 +53,13 @@ _LOOKUPS = {
 
 # Mutators whose effect does not depend on the present content.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
+
+
+# Mutators that change nothing if they raise an error.
+_ALL_OR_NOTHING = {
+    "append", "insert", "pop", "popitem", "remove", "setdefault", "add", "discard", "__setitem__",
+    "__delitem__",
+}  # fmt: skip
 
 
 def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
@@ -311,6 +319,8 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     A change of a container from outside is repeated on the original when the graph runs.
     """
     method = getattr(owner, name)
+    if name in IDENTITY_FIRST and type(owner) is list:
+        compare_all(ev, (owner, args))
     if args and name in _LOOKUPS and type(owner) is not list:
         look_up(ev, owner, args[0])
     if name not in MUTATORS:
@@ -325,27 +335,50 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
             "sort: got a list from outside and a key inside jit; use sorted()", construct="sort"
         )
     outside: Value = ev.copies.originals.get(id(owner))
+    if outside is not None and not hasattr(outside, "value") and name not in BLIND:
+        ev.copies.observe(owner)
+    given = args, kwargs
+    if name == "extend" and isinstance(args[0], Tensor):
+        rows = args[0]
+        args = ([rows[i] for i in range(rows.shape[0])],)
+    try:
+        found = method(*args, **{k: evaluable(ev, v) for k, v in kwargs.items()})
+    except (LookupError, TypeError, ValueError):
+        if outside is not None and name not in _ALL_OR_NOTHING:
+            raise _changed_in_part(owner, name) from None
+        raise
+    if outside is not None:
+        _repeat_when_run(ev, outside, name, *given)
+    return found
+
+
+def _changed_in_part(owner: Value, name: str) -> UnsupportedSyntaxError:
+    """Return the error for a method that may have changed a part of a container and then raised."""
+    return UnsupportedSyntaxError(
+        f"{name}: got an error inside jit that may leave a {type(owner).__name__} from outside "
+        "changed in part",
+        construct=name,
+        remedy=f"Change the {type(owner).__name__} outside the compiled function",
+    )
+
+
+def _repeat_when_run(ev: Evaluation, outside: Value, name: str, args: Args, kwargs: Kwargs) -> None:
+    """Append a node that calls a method of a container from outside, or of an argument."""
     if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,
             lambda o, a, k: getattr(o, name)(*a, **k),
             (outside.value(), args, kwargs),
-            f"{type(owner).__name__}.{name}",
+            f"container.{name}",
             objects=True,
         )
-    elif outside is not None:
-        if name not in BLIND:
-            ev.copies.observe(owner)
-        ev.outside.changed_containers[id(outside)] = outside
-        ev.outside.has_writes = True
-        append_effect(
-            ev,
-            lambda a, k: getattr(outside, name)(*a, **k),
-            (args, kwargs),
-            f"{type(owner).__name__}.{name}",
-            objects=True,
-        )
-    if name == "extend" and isinstance(args[0], Tensor):
-        rows = args[0]
-        return owner.extend(rows[i] for i in range(rows.shape[0]))
-    return method(*args, **{k: evaluable(ev, v) for k, v in kwargs.items()})
+        return
+    ev.outside.changed_containers[id(outside)] = outside
+    ev.outside.has_writes = True
+    append_effect(
+        ev,
+        lambda a, k: getattr(outside, name)(*a, **k),
+        (args, kwargs),
+        f"{type(outside).__name__}.{name}",
+        objects=True,
+    )

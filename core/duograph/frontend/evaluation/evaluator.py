@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...ir.builder import GraphTensor
 from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
@@ -30,6 +31,7 @@ from .cells import call_cell
 from .dispatch import call
 from .gradients import GraphRecorded, record
 from .host import append_effect, run_on_host, write_through
+from .identity import check_hash
 from .printing import print_values
 
 __all__ = ["Evaluator"]
@@ -41,6 +43,10 @@ class Evaluator(Evaluation):
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
         """Trace a call of any callable into the graph and return the result of the call."""
         return call(self, function, args, kwargs)
+
+    def check_hash(self, tensor: GraphTensor) -> None:
+        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        check_hash(self, tensor)
 
     def before_write(self, tensor: Tensor) -> None:
         """Raise if changing a tensor in place could change another variable's tensor, too."""

@@ -11,12 +11,13 @@ import ast
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 
-from ...errors import JoinError, UnsupportedSyntaxError
+from ...errors import JoinError, LabelRangeError, UnsupportedSyntaxError
 from ...execution.control import may_raise
 from ...execution.source_spans import mark_source
+from ...ir.builder import expand
 from ...ir.values import GraphObject, NeedsValue
 from ...tensor import Tensor
 from ...types import INT
@@ -25,6 +26,7 @@ from ..libraries import is_framework, user_method
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..state.journal import Scope
 from ..state.outside import Restart
 from ..types import Args, Kwargs, Value
 from ..values.flow import NORMAL, Flow
@@ -255,9 +257,12 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
         return NORMAL
     finally:
         ev.journal.tries.pop()
-    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
+    made = ev.builder.nodes[start:]
+    suppresses = _may_suppress(manager)
+    uncertain = flow.dead or _may_raise(made)
+    uncertain = uncertain or (suppresses and _checks_indices(made, ev.builder.types))
     _, acts = _has_effects(ev, lambda: leave(None, None, None))
-    if uncertain and (acts or _may_suppress(manager)):
+    if uncertain and (acts or suppresses):
         raise _cannot_leave()
     return flow
 
@@ -278,11 +283,17 @@ def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]
         the result, and whether the code has effects that a failing graph would not undo.
     """
     nodes = len(ev.builder.nodes)
-    state = {id(s): s.current for s in ev.inputs.slots.values()}
-    result = run()
+    ev.journal.branches.append({})
+    try:
+        result = run()
+    finally:
+        written = [location for location, _ in ev.journal.branches[-1].values()]
+        ev.journal.keep()
     acts = any(n.effects for n in ev.builder.nodes[nodes:])
     return result, acts or any(
-        s.current is not state.get(id(s), s.incoming) for s in ev.inputs.slots.values()
+        x.kind in ("tensor", "slot")
+        or not (isinstance(x.owner, Scope) or id(x.owner) in ev.owned.objects)
+        for x in written
     )
 
 
@@ -365,11 +376,23 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
                     remove(ev, frame, handler.name)
         raise
     ev.journal.tries.pop()
-    if not frame.source.internal and _may_raise(ev.builder.nodes[nodes:]):
+    made = ev.builder.nodes[nodes:]
+    if not frame.source.internal and (
+        _may_raise(made)
+        or (_checks_indices(made, ev.builder.types) and _catches_index(ev, frame, node))
+    ):
         raise _uncaught()  # handlers in the framework expect errors at compile time
     if flow.normal and node.orelse:
         return run_block(ev, frame, node.orelse)
     return flow
+
+
+def _catches_index(ev: Evaluation, frame: Frame, node: ast.Try) -> bool:
+    """Return whether a handler of a `try` catches the error for an index that is out of range."""
+    for handler in node.handlers:
+        if handler.type is None or issubclass(LabelRangeError, evaluate(ev, frame, handler.type)):
+            return True
+    return False
 
 
 def _uncaught() -> UnsupportedSyntaxError:
@@ -388,8 +411,27 @@ _CANNOT_FAIL = {
 }  # fmt: skip
 
 
+def _checks_indices(nodes: Iterable[Value], types: Sequence[Value]) -> bool:
+    """Return whether any of some graph nodes raises an error for an index or label out of range.
+
+    Args:
+        nodes: nodes of one graph.
+        types: the types of that graph's values.
+    """
+    for n in nodes:
+        if n.op.traits.checks:
+            return True
+        inner = [*n.graphs]
+        if n.op.is_composite:
+            operands = tuple([None if i is None else types[i] for i in n.operands])
+            inner.append(expand(n.op, operands, n.attributes))
+        if any(_checks_indices(g.nodes, g.types) for g in inner):
+            return True
+    return False
+
+
 def _may_raise(nodes: Iterable[Value]) -> bool:
-    """Return whether any of some graph nodes may raise an error when the graph runs."""
+    """Return whether Python may raise an error at any of some nodes when the graph runs."""
     for n in with_subgraphs(nodes):
         name = n.op.name
         if name == "host_call":

@@ -104,6 +104,8 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
         items = [take_operands(ev, v, found, objects) for v in value]
         return sequence_like(value, items)
     if type(value) is dict:
+        if any(isinstance(k, (Tensor, tuple)) for k in value):
+            return Built(dict, [take_operands(ev, p, found, objects) for p in value.items()])
         return {k: take_operands(ev, v, found, objects) for k, v in value.items()}
     if type(value) is slice:
         return slice(

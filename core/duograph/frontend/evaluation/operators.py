@@ -7,26 +7,23 @@ never decided by looking at data.
 from __future__ import annotations
 
 import ast
-import itertools
 import operator
 from collections.abc import Callable
 
 import numpy as np
 
-from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...tensor import Tensor
-from ...types import BOOL
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.kinds import CONTAINERS, COPIED
-from ..values.nested import depends_on_graph
-from .aliasing import possibilities
+from ..values.nested import depends_on_graph, pairs
 from .branches import select
-from .dispatch import call, evaluate, syntax
-from .host import check_known, run_on_host
+from .dispatch import call, evaluate, replaces, syntax
+from .host import run_on_host
+from .identity import compare_all, identical, known_identical
 from .iteration import iterate
 from .native import native
 from .outside import (
@@ -103,6 +100,9 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
         return run_on_host(ev, function, operands, {}, function.__name__)
     found: Value = NotImplemented
     if not all(type(x) in _NOT_OVERLOADED for x in operands):
+        if function in (operator.eq, operator.ne):
+            for x, y in pairs(*operands):
+                known_identical(ev, x, y)
         found = overloaded(ev, function, operands)
         if found is NotImplemented and any(_may_hold_outside(ev, x) for x in operands):
             return apply_outside(ev, function, operands)
@@ -136,7 +136,8 @@ def apply_outside(
     comparable = any(isinstance(x, (*CONTAINERS, np.ndarray)) for x in operands)
     if comparable and not depends_on_graph(operands):
         return ask(ev, function, *operands)
-    return run_on_host(ev, function, operands, {}, function.__name__)
+    found_by_identity = function is operator.contains
+    return run_on_host(ev, function, operands, {}, function.__name__, objects=found_by_identity)
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
@@ -274,53 +275,29 @@ def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
     return apply(ev, _COMPARE[type(op)], x, y)
 
 
-def identical(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Trace the identity test `x is y` on values of compiled code."""
-    for a, b in ((x, y), (y, x)):
-        if isinstance(a, GraphObject):
-            return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
-        if isinstance(a, GraphScalar) and (b is True or b is False):
-            return a == b if a._type.name == "bool" else False
-    if isinstance(x, Tensor) and isinstance(y, Tensor):
-        return _identical_tensors(ev, x, y)
-    for a in (x, y):
-        if isinstance(a, np.ndarray) and not ev.owned.owns_data(a) and x is not None is not y:
-            ev.captures.arrays[id(a)] = a
-        check_known(ev, a)
-    originals = ev.copies.originals
-    return originals.get(id(x), x) is originals.get(id(y), y)
+@replaces(operator.is_)
+def _is(ev: Evaluation, x: Value, y: Value) -> Value:
+    return identical(ev, x, y)
 
 
-def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
-    """Trace the identity test of two tensors.
-
-    Raises:
-        UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether the two are one.
-    """
-    held = ev.inputs.locations
-    xs, ys = [*possibilities(ev, x).values()], [*possibilities(ev, y).values()]
-    if x is not y and len(xs) == len(ys) == 1 and (id(x) in held or id(y) in held):
-        return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
-    for a, b in () if x is y else itertools.product(xs, ys):
-        if a is b or id(a) in held or id(b) in held:
-            raise UnsupportedSyntaxError(
-                "is: got a Tensor that is one of several, chosen by a condition on a Tensor or by "
-                "a loop inside jit, to be compared by identity",
-                construct="Compare",
-                remedy="Compare numbers that tell the Tensors apart",
-            )
-        _note_comparison(ev, a, b)
-    return x is y
+@replaces(operator.is_not)
+def _is_not(ev: Evaluation, x: Value, y: Value) -> Value:
+    return as_python_bool(ev, negated(identical(ev, x, y)))
 
 
-def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
-    """Record that it matters whether a tensor argument is another tensor of the function."""
-    arguments = [made for made, _, _ in ev.inputs.arguments]
-    if x is not y and any(made is x or made is y for made in arguments):
-        ev.inputs.compared = True
-        for a in (x, y):
-            if not isinstance(a, GraphTensor) and id(a) not in ev.owned.tensors:
-                ev.inputs.slot(a)
+@replaces(operator.eq)
+def _equal(ev: Evaluation, x: Value, y: Value) -> Value:
+    return apply(ev, operator.eq, x, y)
+
+
+@replaces(operator.ne)
+def _not_equal(ev: Evaluation, x: Value, y: Value) -> Value:
+    return apply(ev, operator.ne, x, y)
+
+
+@replaces(operator.contains)
+def _contains(ev: Evaluation, y: Value, x: Value) -> Value:
+    return as_python_bool(ev, _contained(ev, x, y))
 
 
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
@@ -333,11 +310,9 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
         found: Value = False
 
         for item in y:
-            if x is item:
+            if known_identical(ev, x, item):
                 return True
             equal = native(ev, operator.eq, (x, item), {})
-            if isinstance(equal, Tensor) and equal.size != 1:
-                equal = equal.all()
             found = either(found, truth(ev, equal))
             if found is True:
                 return True
@@ -349,6 +324,7 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
         return _contained(ev, x, list(iterate(ev, y)))
     if type(y) in (dict, set, frozenset):
         look_up(ev, y, x)
+    compare_all(ev, (x, y))
     library = is_outside(ev, y) and not isinstance(y, (*CONTAINERS, tuple, np.ndarray))
     if library and not is_live(ev, y) and not is_outside(ev, x) and not depends_on_graph(x):
         return truth(ev, ask(ev, operator.contains, y, x))

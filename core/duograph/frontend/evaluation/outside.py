@@ -27,6 +27,7 @@ from ..state.outside import Restart
 from ..state.ownership import base_array
 from ..types import Args, Kwargs, Value
 from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, MUTATORS, WINDOWS
+from ..values.nested import depends_on_graph
 from .host import run_on_host
 
 # Arrays of at most this many bytes are compared by their contents; Python reads larger ones again
@@ -275,14 +276,18 @@ def reachable(value: Value) -> dict[int, Value]:
     return known
 
 
+_VIEWS: tuple[Value, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+
+
 def _collect(value: Value, known: dict[int, Value]) -> None:
     """Add an object and all that containers in it hold to `known`, by id."""
     if isinstance(value, (int, float, str, bool, type(None), HostValue)) or id(value) in known:
         return
     known[id(value)] = value
+    kind: Value = type(value)
     if isinstance(value, np.ndarray):
         return
-    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)) or kind in _VIEWS:
         for v in value:
             _collect(v, known)
     elif isinstance(value, (dict, types.MappingProxyType)):
@@ -363,8 +368,30 @@ def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -
             remedy="Pass Tensors, move it out of the compiled function, or use "
             "jit_syntax_level=LAX",
         )
+    for target in targets:
+        check_no_weak_reference(target, (args, kwargs))
     change(ev, targets)
     return run_on_host(ev, f, args, kwargs, _name(f), objects=True)
+
+
+def check_no_weak_reference(holder: Value, held: Value) -> None:
+    """Check that a function or an object does not refer weakly to a graph value.
+
+    Raises:
+        UnsupportedSyntaxError: it does; how long the Tensor lives when the graph runs is another
+            time than line by line.
+    """
+    bound = isinstance(holder, (types.MethodType, types.BuiltinFunctionType))
+    modules = {type(holder.__self__ if bound else holder).__module__}
+    if isinstance(holder, (type, types.FunctionType)):
+        modules.add(holder.__module__)
+    if not modules.isdisjoint(("weakref", "_weakref", "_weakrefset")) and depends_on_graph(held):
+        raise UnsupportedSyntaxError(
+            f"{_name(holder)}: got a weak reference to a Tensor inside jit, which would not live "
+            "as long as its variable",
+            construct="weakref",
+            remedy="Make it outside the compiled function",
+        )
 
 
 def change(ev: Evaluation, targets: list[Value]) -> None:

@@ -159,6 +159,10 @@ class StagedBuilder(GraphBuilder):
         written: Tensor = self.tensor(self.bring(target)._id)
         return written
 
+    def check_hash(self, tensor: GraphTensor) -> None:
+        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        self.evaluation.check_hash(tensor)
+
     def look_at(self, value: Tensor) -> None:
         """Record an eager tensor's data for the guards, as code reads them while compiling."""
         self.evaluation.require_data(value)

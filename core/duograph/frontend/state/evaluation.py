@@ -85,9 +85,7 @@ class Evaluation:
         return (
             self.outside.has_writes
             or any(n.effects for n in self.root.nodes)
-            or any(s.written for s in self.inputs.slots.values())
-            or any(t._id != first for t, first, _ in self.inputs.arguments)
-            or any(held._id != first for _, held, first, _ in self.inputs.objects)
+            or bool(self.inputs.writes())
         )
 
     def is_constant(self, tensor: Tensor) -> bool:
@@ -144,6 +142,10 @@ class Evaluation:
         self.captures.contents(tensor)
 
     # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
+
+    def check_hash(self, tensor: GraphTensor) -> None:
+        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        raise NotImplementedError
 
     def before_write(self, tensor: Tensor) -> None:
         """Raise if changing a tensor in place could change another variable's tensor, too."""

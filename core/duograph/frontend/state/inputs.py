@@ -145,6 +145,14 @@ class GraphInputs:
             self.objects.append((value, held, held._id, (kind, owner, name)))
         return self.held[key]
 
+    def writes(self) -> set[tuple[int, int, int]]:
+        """Return which arguments and outside tensors are written so far, each with its value."""
+        given = [(t, first) for t, first, _ in self.arguments]
+        given += [(held, first) for _, held, first, _ in self.objects]
+        written = [t for t, first in given if t._id != first or t._builder is not self._root]
+        written += [s.current for s in self.slots.values() if s.written]
+        return {(id(t), id(t._builder), t._id) for t in written}
+
     def writes_in_place(self) -> bool:
         """Return whether the function writes in place to a tensor from outside."""
         written = any(s.written and not s.fresh for s in self.slots.values())

@@ -22,7 +22,7 @@ def depends_on_graph(value: Value) -> bool:
     if isinstance(value, (tuple, list, set, frozenset)):
         return any(map(depends_on_graph, value))
     if isinstance(value, dict):
-        return any(map(depends_on_graph, value.values()))
+        return any(map(depends_on_graph, value)) or any(map(depends_on_graph, value.values()))
     if isinstance(value, slice):
         return any(map(depends_on_graph, (value.start, value.stop, value.step)))
     return False

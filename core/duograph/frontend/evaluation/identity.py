@@ -1,0 +1,126 @@
+"""Evaluates which object is which: `is`, and the hash of a Tensor.
+
+Python finds a Tensor in a dict or set by its identity, and in a list by that before its equality.
+An argument may be any Tensor from outside. `operators`, `containers` and `calls` call this module.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+
+import numpy as np
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.values import GraphObject, GraphScalar
+from ...tensor import Tensor
+from ...types import BOOL
+from ..state.evaluation import Evaluation
+from ..types import Value
+from .aliasing import possibilities
+from .host import check_known, run_on_host
+from .outside import reachable
+from .truth import truth
+
+# Functions and methods that compare items of sequences by their identity before their equality.
+IDENTITY_FIRST = {
+    "index", "count", "remove", "__contains__", "__eq__", "__ne__", "indexOf", "countOf",
+}  # fmt: skip
+
+
+def identical(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Trace the identity test `x is y` on values of compiled code."""
+    for a, b in ((x, y), (y, x)):
+        if isinstance(a, GraphObject):
+            return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
+        if isinstance(a, GraphScalar) and (b is True or b is False):
+            return a == b if a._type.name == "bool" else False
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return _identical_tensors(ev, x, y)
+    for a in (x, y):
+        if isinstance(a, np.ndarray) and not ev.owned.owns_data(a) and x is not None is not y:
+            ev.captures.arrays[id(a)] = a
+        check_known(ev, a)
+    originals = ev.copies.originals
+    return originals.get(id(x), x) is originals.get(id(y), y)
+
+
+def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
+    """Trace the identity test of two tensors.
+
+    Raises:
+        UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether the two are one.
+    """
+    held = ev.inputs.locations
+    xs, ys = [*possibilities(ev, x).values()], [*possibilities(ev, y).values()]
+    if x is not y and len(xs) == len(ys) == 1 and (id(x) in held or id(y) in held):
+        return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
+    for a, b in () if x is y else itertools.product(xs, ys):
+        if a is b or id(a) in held or id(b) in held:
+            raise UnsupportedSyntaxError(
+                "is: got a Tensor that is one of several, chosen by a condition on a Tensor or by "
+                "a loop inside jit, to be compared by identity",
+                construct="Compare",
+                remedy="Compare numbers that tell the Tensors apart",
+            )
+        _note_comparison(ev, a, b)
+    return x is y
+
+
+def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
+    """Record that it matters whether a tensor argument is another tensor of the function."""
+    arguments = [made for made, _, _ in ev.inputs.arguments]
+    if x is not y and any(made is x or made is y for made in arguments):
+        ev.inputs.compared = True
+        for a in (x, y):
+            if not isinstance(a, GraphTensor) and id(a) not in ev.owned.tensors:
+                ev.inputs.slot(a)
+
+
+def known_identical(ev: Evaluation, x: Value, y: Value) -> bool:
+    """Return whether two values are one object, where Python code needs the answer at once.
+
+    Raises:
+        UnsupportedSyntaxError: they are Tensors of which only the running graph can tell.
+    """
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
+        return x is y
+    held = ev.inputs.locations
+    if x is not y and (id(x) in held or id(y) in held):
+        raise _unknown_identity("a Tensor of a location that the function writes")
+    return bool(_identical_tensors(ev, x, y))
+
+
+def compare_all(ev: Evaluation, values: Value) -> None:
+    """Prepare for library code that compares the Tensors in nested values by their identity.
+
+    Raises:
+        UnsupportedSyntaxError: only the running graph can tell which of them are one Tensor.
+    """
+    tensors = [x for x in reachable(values).values() if isinstance(x, Tensor)]
+    for x in tensors:
+        if isinstance(x, GraphTensor):
+            for y in tensors:
+                known_identical(ev, x, y)
+
+
+def check_hash(ev: Evaluation, tensor: GraphTensor) -> None:
+    """Check that a graph tensor stands for a Tensor that the function makes, as a key must.
+
+    Raises:
+        UnsupportedSyntaxError: it may be a Tensor from outside, which has another hash.
+    """
+    if any(made is tensor for made, _, _ in ev.inputs.arguments):
+        raise _unknown_identity("an argument")
+    if id(tensor) in ev.inputs.locations or len(possibilities(ev, tensor)) > 1:
+        raise _unknown_identity("a Tensor that is one of several")
+
+
+def _unknown_identity(what: str) -> UnsupportedSyntaxError:
+    return UnsupportedSyntaxError(
+        f"Tensor: got {what} to be found among others by its identity inside jit, as the key of a "
+        "dict, the item of a set, list or tuple, or by its hash",
+        construct="key",
+        remedy="Look it up outside the compiled function, or use names or numbers as keys",
+    )
