@@ -1,16 +1,21 @@
 """Explains errors of Python and NumPy that arguments of the wrong kind or size cause.
 
-`ops.refusals` does so for functions. `explain_methods` does it for the constructors of layers,
-metrics, data sets, transforms, initialisers and primitives. A call that succeeds pays one frame.
+`ops.refusals` does so for functions of `ops`. `explain_methods` does it for the subclasses of a
+base class, and the decorator `explaining` for a function or a class without such a base. A call
+that succeeds pays one frame.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
 
 from .errors import (
     ArgumentError,
@@ -21,9 +26,107 @@ from .errors import (
 )
 from .tensor import Tensor
 
-__all__ = ["explain_methods", "explained", "is_ours_to_explain"]
+__all__ = [
+    "KINDS", "check_kinds", "explain_methods", "explained", "explaining", "is_ours_to_explain",
+    "kinds_of",
+]  # fmt: skip
+
+T = TypeVar("T", bound=Callable[..., Any])
+# position, name and annotation of an argument that is checked, and whether it may be None
+Options: TypeAlias = tuple[tuple[int, str, str, bool], ...]
+
+_INTEGER = (int, np.integer)
+# annotation -> accepted classes, and their description in an error
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "Tensor": ((Tensor,), "a Tensor"),
+    "int": (_INTEGER, "an int"),
+    "float": ((*_INTEGER, float, np.floating), "a number"),
+    "bool": ((bool, np.bool_), "True or False"),
+    "str": ((str, os.PathLike), "a string"),
+}
+# An option of these annotations would be taken by its truth, or as part of a number, where it is of
+# another kind. The classes that are refused; every class but those of `KINDS` for None.
+_REFUSED: dict[str, tuple[type, ...] | None] = {
+    "bool": None,
+    "int": (float, np.floating, str, bytes),
+    "str": None,
+}
 
 _EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
+
+
+def kinds_of(function: Callable[..., Any], bound: int = 0) -> Options:
+    """Return the arguments of a function that `check_kinds` checks.
+
+    The position of an argument that has none is beyond all others.
+
+    Args:
+        bound: how many leading arguments are not given to `check_kinds`: 1 for a method.
+    """
+    found = []
+    for name, annotation in function.__annotations__.items():
+        kind = str(annotation).removesuffix(" | None")
+        if kind in _REFUSED and name != "return":
+            found.append((name, kind, kind != annotation))
+    if not found:
+        return ()
+    code = inspect.unwrap(function).__code__
+    named = code.co_varnames[bound : code.co_argcount]
+    positions = {name: i for i, name in enumerate(named)}
+    return tuple((positions.get(name, 1 << 30), name, *rest) for name, *rest in found)
+
+
+def check_kinds(
+    owner: str,
+    options: Options,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> None:
+    """Raise ArgumentError if a bool, an int or a text of a call is of another kind.
+
+    Tensors and the symbolic numbers of graphs are left to the function.
+    """
+    n = len(args)
+    for position, name, kind, optional in options:
+        if position < n:
+            value = args[position]
+        elif name in kwargs:
+            value = kwargs[name]
+        else:
+            continue
+        classes, words = KINDS[kind]
+        if isinstance(value, classes) or (optional and value is None) or hasattr(value, "_type"):
+            continue
+        refused = _REFUSED[kind]
+        if refused is None or isinstance(value, refused):
+            words += " or None" if optional else ""
+            raise ArgumentError(f"{owner}: got {name}={value!r}; wanted {words}")
+
+
+def explaining(target: T) -> T:
+    """Decorator for a public function, or a class, whose constructor and methods it wraps."""
+    if isinstance(target, type):
+        public = [name for name in vars(target) if not name.startswith("_")]
+        explain_methods(target, "__init__", "__call__", *public)
+        return target
+    function = cast("FunctionType", target)
+    options = kinds_of(function)
+
+    @functools.wraps(function)
+    def call(*args: object, **kwargs: object) -> Any:
+        if options:
+            check_kinds(function.__name__, options, args, kwargs)
+        try:
+            return function(*args, **kwargs)
+        except DuographError:
+            raise
+        except Exception as error:
+            if not is_ours_to_explain(error):
+                raise
+            name = function.__name__
+            raise explained(function.__module__, name, args, kwargs, error) from error
+
+    return cast("T", call)
 
 
 def explain_methods(cls: type, *names: str) -> None:
@@ -40,8 +143,12 @@ def explain_methods(cls: type, *names: str) -> None:
 
 
 def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    options = kinds_of(method, 1) if name == "__init__" else ()
+
     @functools.wraps(method)
     def call(self: object, /, *args: object, **kwargs: object) -> Any:
+        if options:
+            check_kinds(type(self).__name__, options, args, kwargs)
         try:
             return method(self, *args, **kwargs)
         except DuographError:

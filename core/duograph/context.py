@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._locks import new_lock
-from .errors import ArgumentValueError, UnsupportedSyntaxError
+from .errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from .option_checks import check_options, warn_unused
 from .option_table import MOOT, REFUSED, defaults_of
 from .runtime_state import runtime_state, staged_builder
@@ -294,6 +294,8 @@ def get_context(attr_key: str) -> Any:
         1
     """
     default_device = runtime_state.default_device
+    if not isinstance(attr_key, str):
+        raise ArgumentError(f"get_context: got {attr_key!r}; wanted the name of an option")
     if attr_key == "device_target" and settings.device_target is None and default_device:
         return default_device()
     if attr_key in _FIELDS:
@@ -328,7 +330,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 def get_auto_parallel_context(attr_key: str) -> Any:
     """Return the recorded value of one of MindSpore's parallel options."""
-    if attr_key not in _parallel:
+    if not isinstance(attr_key, str) or attr_key not in _parallel:
         raise ArgumentValueError(
             f"get_auto_parallel_context: got the unknown option {attr_key!r}; "
             f"the options are {', '.join(_PARALLEL_DEFAULTS)}"

@@ -305,6 +305,12 @@ def scalar_dtype(scalar: object) -> DType:
     return _SCALAR[scalar_kind(scalar)]
 
 
+def _checked(owner: str, value: DType) -> DType:
+    if not isinstance(value, DType):
+        raise TypeError(f"{owner}: got {value!r}; wanted a dtype such as float32")
+    return value
+
+
 def dtype_to_nptype(type_: DType) -> Any:
     """Return the NumPy scalar type of a dtype (`mindspore.dtype_to_nptype`).
 
@@ -313,12 +319,13 @@ def dtype_to_nptype(type_: DType) -> Any:
         >>> ms.dtype_to_nptype(ms.int8)
         <class 'numpy.int8'>
     """
-    return type_.np.type
+    return _checked("dtype_to_nptype", type_).np.type
 
 
 def dtype_to_pytype(type_: DType) -> type:
     """Return `bool`, `int`, `float` or `complex` for a dtype (`mindspore.dtype_to_pytype`)."""
-    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[type_.kind]
+    kind = _checked("dtype_to_pytype", type_).kind
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind]
 
 
 def pytype_to_dtype(obj: object) -> DType:

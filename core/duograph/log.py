@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import os
 
+from .errors import ArgumentValueError
+
 __all__ = ["debug", "info", "warning", "error", "critical", "get_level", "set_level"]
 
 logger = logging.getLogger("duograph")
@@ -41,5 +43,11 @@ def get_level() -> str:
 
 
 def set_level(level: int) -> None:
-    """Set the logging level: 0 debug, 1 info, 2 warning, 3 error, 4 critical."""
+    """Set the logging level: 0 debug, 1 info, 2 warning, 3 error, 4 critical.
+
+    Raises:
+        ValueError: another level.
+    """
+    if not isinstance(level, int) or not 0 <= level < len(_LEVELS):
+        raise ArgumentValueError(f"set_level: got {level!r}; wanted an int from 0 to 4")
     logger.setLevel(_LEVELS[level])

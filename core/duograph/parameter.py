@@ -257,6 +257,8 @@ class ParameterTuple(tuple[Parameter, ...]):
     """
 
     def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
+        if not isinstance(iterable, Iterable):
+            raise ArgumentError(f"ParameterTuple: got {iterable!r}; wanted a list of Parameters")
         items = tuple(iterable)
         for x in items:
             if not isinstance(x, Parameter):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._locks import new_lock
+from .call_errors import explaining
 from .dtype import uint8
 from .errors import ArgumentError, ArgumentValueError
 from .ir.values import NeedsValue
@@ -249,6 +250,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
+@explaining
 def set_rng_state(state: ArrayLike | Tensor) -> None:
     """Restore the global generator's state from `get_rng_state` (`mindspore.set_rng_state`)."""
     default_generator.set_state(state)

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from . import context
 from .backend import registry
+from .call_errors import explaining
 from .errors import ArgumentError, ArgumentValueError, UnsupportedOpError
 from .execution import device as _device
 from .execution.device import (
@@ -36,6 +37,7 @@ __all__ = [
 # ---- streams and events ------------------------------------------------------------------------
 
 
+@explaining
 class Stream:
     """A queue of work (`mindspore.runtime.Stream`); here a name for in-order execution.
 

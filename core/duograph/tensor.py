@@ -18,7 +18,14 @@ import numpy as np
 from .backend import registry
 from .backend.plugin_checks import from_device
 from .dtype import DType, as_dtype, float32
-from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, ShapeError
+from .errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DTypeError,
+    GradientError,
+    IndexRangeError,
+    ShapeError,
+)
 from .host_arrays import Array, array_of, python_number, shape_tuple
 from .option_checks import check_options
 from .placement import commit, commit_lock, device_of, materialise, release, watched
@@ -323,6 +330,8 @@ class Tensor(TensorMethods):
 
         Raises:
             ValueError: more than one element and no index.
+            TypeError: an index that is no int and no tuple of ints.
+            IndexError: no element is at the index.
         """
         array = self.asnumpy()
         if index is None:
@@ -331,7 +340,18 @@ class Tensor(TensorMethods):
                     f"item: got a tensor of shape {array.shape}; wanted one element, or an index"
                 )
             return python_number(array)
-        return python_number(array[index] if isinstance(index, tuple) else array.reshape(-1)[index])
+        whole = index if isinstance(index, tuple) else (index,)
+        if not all([isinstance(i, (int, np.integer)) for i in whole]):
+            raise ArgumentError(f"item: got index {index!r}; wanted an int or a tuple of ints")
+        searched = array if isinstance(index, tuple) else array.reshape(-1)
+        if len(whole) != searched.ndim or not all(
+            [-n <= i < n for i, n in zip(whole, searched.shape, strict=True)]
+        ):
+            raise IndexRangeError(
+                f"item: got index {index!r} for a tensor of shape {array.shape}; wanted a position "
+                f"among its {array.size} elements, or one along each of its {array.ndim} axes"
+            )
+        return python_number(searched[whole])
 
     def tolist(self) -> Any:
         """Return the values as nested lists of Python numbers; of a 0-d tensor, the number."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ops
+from ..call_errors import explaining
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
@@ -96,6 +97,7 @@ def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> 
             cell.to_float(float32)
 
 
+@explaining
 def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: DType = float16) -> Cell:
     """Run part of a network in a 16-bit float type (`mindspore.amp.auto_mixed_precision`).
 
@@ -138,6 +140,7 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: DType = fl
     return _OutputTo32(network)
 
 
+@explaining
 def custom_mixed_precision(
     network: Cell,
     *,
@@ -177,6 +180,7 @@ def custom_mixed_precision(
     return _OutputTo32(network)
 
 
+@explaining
 def build_train_network(
     network: Cell,
     optimizer: Optimizer,

@@ -20,7 +20,7 @@ import pluggy
 
 from .. import context
 from .._locks import importing, new_lock
-from ..errors import BackendError, BackendUnavailable, DeviceError
+from ..errors import ArgumentError, BackendError, BackendUnavailable, DeviceError
 from ..runtime_state import runtime_state, thread_state
 from ..types import Device
 from . import hookspecs
@@ -345,6 +345,8 @@ def canonical(name: str) -> str:
     Raises:
         DeviceError: no installed backend has this name.
     """
+    if not isinstance(name, str):
+        raise ArgumentError(f"device_target: got {name!r}; wanted the name of a device")
     _load()
     if name in _entries:
         return name

@@ -6,6 +6,7 @@ holds the functions that communicate tensors.
 
 from __future__ import annotations
 
+from ..call_errors import explaining
 from ..errors import ArgumentValueError
 from ..option_checks import check_options
 
@@ -59,6 +60,7 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
     return 0
 
 
+@explaining
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
     """Return the number of processes in a group, always 1.
 
@@ -73,6 +75,7 @@ get_local_rank = get_rank
 get_local_rank_size = get_group_size
 
 
+@explaining
 def create_group(group: str, rank_ids: list[int], options: object = None) -> None:
     """Create a named group of ranks; the only rank is 0.
 
@@ -92,6 +95,7 @@ def destroy_group(group: str) -> None:
     _groups.pop(group, None)
 
 
+@explaining
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
     """Return the world rank for a rank in a group, always 0.
 
@@ -102,6 +106,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
     return _only_rank("get_world_rank_from_group_rank", group_rank_id)
 
 
+@explaining
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
     """Return the rank in a group for a world rank, always 0.
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._locks import new_lock
+from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError
 from .rows import Row
 
@@ -19,6 +20,7 @@ __all__ = ["DatasetCache"]
 T = TypeVar("T")
 
 
+@explaining
 class DatasetCache:
     """Keeps the rows of a source in the memory of this process (`mindspore.dataset.DatasetCache`).
 

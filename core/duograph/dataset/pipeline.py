@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..call_errors import explain_methods
+from ..call_errors import explain_methods, explaining
 from ..errors import ArgumentError, ArgumentValueError
 from . import config
 from .rows import BatchSize, Columns, DatasetError, Operation, Row, RowIterator
@@ -495,6 +495,7 @@ def names_of(dataset: Dataset, columns: Columns) -> list[str]:
     return found
 
 
+@explaining
 def zip(datasets: Iterable[Dataset]) -> Dataset:
     """Combine the rows of datasets side by side (`mindspore.dataset.zip`).
 

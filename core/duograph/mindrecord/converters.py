@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_errors import explain_methods
 from ..dataset.image_sources import Cifar10Dataset, Cifar100Dataset, MnistDataset
 from ..dataset.vision.codecs import encode_jpeg, encode_png
 from .format import SUCCESS, MindRecordError
@@ -43,6 +44,10 @@ def _written(
 
 class _Converter:
     """Base class of converters: `transform` writes the files."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __init__(self, source: str, destination: str) -> None:
         self.source, self.destination = str(source), str(destination)

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+from ..call_errors import explaining
 from ..errors import ArgumentError
 from .format import FAILED, SUCCESS, MindRecordError
 from .reader import RecordFiles
@@ -14,6 +15,7 @@ from .reader import RecordFiles
 __all__ = ["MindPage"]
 
 
+@explaining
 class MindPage:
     """Reads rows in groups of equal values of a field (`mindspore.mindrecord.MindPage`).
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_errors import explaining
 from ..errors import ArgumentError
 from .format import DTYPES, MindRecordError, decompressed, read_header, unpacked
 
@@ -163,6 +164,7 @@ class RecordFiles:
         return array.reshape(field["shape"])
 
 
+@explaining
 class FileReader:
     """Reads the rows of MindRecord files (`mindspore.mindrecord.FileReader`).
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..call_errors import explaining
 from ..errors import ArgumentError
 from .format import DTYPES, HEADER, PAGE, SUCCESS, MindRecordError, compressed, packed, read_header
 from .reader import RecordFiles
@@ -138,6 +139,7 @@ class _Shard:
             connection.close()
 
 
+@explaining
 class FileWriter:
     """Writes rows into MindRecord files (`mindspore.mindrecord.FileWriter`).
 

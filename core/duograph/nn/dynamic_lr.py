@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError
 from . import _check
 
@@ -213,6 +214,7 @@ def polynomial_decay_lr(
     return found
 
 
+@explaining
 def warmup_lr(
     learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
 ) -> list[float]:

@@ -6,11 +6,13 @@ backend can fuse it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..call_cache import cached_call
 from ..dtype import BOOL, FLOATING, REAL, bool_
-from ..errors import ShapeError
+from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .combinations import clamp
@@ -375,6 +377,10 @@ def threshold(input: Tensor, thr: float, value: float):
         Tensor(shape=[3], dtype=Float32, value= [ 9.00000000e+00,  9.00000000e+00,  2.00000000e+00])
     """
     whole = input.dtype.is_integer
+    if whole and not math.isfinite(value):
+        raise ArgumentValueError(
+            f"threshold: got value={value!r} for {input.dtype.name}; wanted a finite number"
+        )
     return select(input > thr, input, int(value) if whole else value)
 
 

@@ -13,31 +13,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
 from ..call_cache import cached_call, copy_identity
-from ..call_errors import explained, is_ours_to_explain
+from ..call_errors import KINDS, check_kinds, explained, is_ours_to_explain, kinds_of
 from ..errors import ArgumentError, DuographError
 from ..tensor import Tensor
 
 __all__ = ["refusing"]
-
-_INTEGER = (int, np.integer)
-# annotation -> accepted classes, and their description in an error
-KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "Tensor": ((Tensor,), "a Tensor"),
-    "int": (_INTEGER, "an int"),
-    "float": ((*_INTEGER, float, np.floating), "a number"),
-    "bool": ((bool, np.bool_), "True or False"),
-    "str": ((str,), "a string"),
-}
-# An option of these annotations would be taken by its truth, or as part of a number, where it is of
-# another kind. The classes that are refused; every class but those of `KINDS` for None.
-_REFUSED: dict[str, tuple[type, ...] | None] = {
-    "bool": None,
-    "int": (float, np.floating, str, bytes),
-    "str": None,
-}
 
 
 def refusing(
@@ -56,12 +37,12 @@ def refusing(
         made.__doc__ = function.__doc__
         return made
 
-    options = _options_of(function)
+    options = kinds_of(function)
     owner = public_name.rpartition(".")[2] or function.__name__.lstrip("_")
 
     def call(*args: object, **kwargs: object) -> Any:
         if options:
-            _check_options(owner, options, args, kwargs)
+            check_kinds(owner, options, args, kwargs)
         try:
             return function(*args, **kwargs)
         except DuographError:
@@ -81,50 +62,6 @@ def refusing(
         functools.update_wrapper(call, function)
     call.__module__ = module  # pickle looks functions up there
     return call
-
-
-def _options_of(function: Callable[..., Any]) -> tuple[tuple[int, str, str, bool], ...]:
-    """Return position, name, annotation, and whether None is accepted, of options to check.
-
-    The position of an argument that has none is beyond all others.
-    """
-    found = []
-    for name, annotation in function.__annotations__.items():
-        kind = str(annotation).removesuffix(" | None")
-        if kind in _REFUSED and name != "return":
-            found.append((name, kind, kind != annotation))
-    if not found:
-        return ()
-    code = inspect.unwrap(function).__code__
-    positions = {name: i for i, name in enumerate(code.co_varnames[: code.co_argcount])}
-    return tuple((positions.get(name, 1 << 30), name, *rest) for name, *rest in found)
-
-
-def _check_options(
-    owner: str,
-    options: tuple[tuple[int, str, str, bool], ...],
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-) -> None:
-    """Raise ArgumentError if a bool, an int or a text of a call is of another kind.
-
-    Tensors and the symbolic numbers of graphs are left to the function.
-    """
-    n = len(args)
-    for position, name, kind, optional in options:
-        if position < n:
-            value = args[position]
-        elif name in kwargs:
-            value = kwargs[name]
-        else:
-            continue
-        classes, words = KINDS[kind]
-        if isinstance(value, classes) or (optional and value is None) or hasattr(value, "_type"):
-            continue
-        refused = _REFUSED[kind]
-        if refused is None or isinstance(value, refused):
-            words += " or None" if optional else ""
-            raise ArgumentError(f"{owner}: got {name}={value!r}; wanted {words}")
 
 
 def _unfit(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_errors import explaining
 from ..dtype import DType, DTypeLike, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..tensor import Tensor
@@ -132,6 +133,7 @@ class _Sparse:
         return self.with_values(self.values / self._factor(other))
 
 
+@explaining
 class COOTensor(_Sparse):
     """A sparse tensor of values and their coordinates (`mindspore.COOTensor`).
 
@@ -293,6 +295,7 @@ def rows_of(indptr: Tensor, count: int) -> Tensor:
     return cast_to(reduce_sum(cast_to(begun, int64), (1,), False) - 1, indptr.dtype)
 
 
+@explaining
 class CSRTensor(_Sparse):
     """A sparse matrix of values in the order of rows (`mindspore.CSRTensor`).
 
@@ -462,6 +465,7 @@ class CSRTensor(_Sparse):
         return self.add(other, 1.0, -1.0)
 
 
+@explaining
 class RowTensor:
     """Some rows of a large tensor (`mindspore.RowTensor`).
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as _np
 
 from .. import ops as _ops
+from ..call_errors import explaining
 from ..dtype import float64, int32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..numpy.operands import TensorLike, promoted, tensor_of
@@ -157,6 +158,7 @@ def cho_factor(
     return factor + rest, lower
 
 
+@explaining
 def cho_solve(
     c_and_lower: tuple[TensorLike, bool],
     b: TensorLike,
@@ -195,6 +197,7 @@ def cho_solve(
 # ---- eigenvalues --------------------------------------------------------------------------------
 
 
+@explaining
 def eigh(
     a: TensorLike,
     b: TensorLike | None = None,
@@ -334,6 +337,7 @@ def lu(
 _FORMS = {0: False, "N": False, 1: True, "T": True, 2: True, "C": True}
 
 
+@explaining
 def solve_triangular(
     a: TensorLike,
     b: TensorLike,
@@ -396,6 +400,7 @@ def solve_triangular(
 _DRIVERS = {None: "gelsy", "gels": "gels", "gelsy": "gelsy", "gelss": "gelss", "gelsd": "gelsd"}
 
 
+@explaining
 def lstsq(
     A: TensorLike, B: TensorLike, rcond: float | None = None, driver: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:

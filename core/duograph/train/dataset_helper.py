@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..call_errors import explaining
 from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
@@ -18,6 +19,7 @@ from .model import batch_count, batches_of
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
 
 
+@explaining
 class DatasetHelper:
     """Iterates over the batches of a dataset (`mindspore.train.DatasetHelper`).
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..backend import registry
+from ..call_errors import explaining
 from ..compiler.compiled_program import CompiledProgram
 from ..compiler.evaluate import compile_program
 from ..compiler.function import JitFunction
@@ -113,6 +114,7 @@ class ExportedGraph:
         return f"<exported graph of {self._form['name']}, {len(self.weights)} weights>"
 
 
+@explaining
 def export(
     net: Any,
     *inputs: Any,
@@ -216,6 +218,7 @@ def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
     return name, program
 
 
+@explaining
 def load(
     file_name: str, dec_key: bytes | None = None, dec_mode: str = "AES-GCM", **kwargs: Any
 ) -> ExportedGraph:

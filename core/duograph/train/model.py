@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from .. import context
 from ..amp import build_train_network
+from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
 from ..nn.metrics.base import Metric
@@ -26,6 +27,7 @@ __all__ = ["Model"]
 Callbacks: TypeAlias = "Callback | Iterable[Callback] | None"
 
 
+@explaining
 class Model:
     """Trains, evaluates and runs a network (`mindspore.train.Model`).
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
 from ..nn._tree import StateMismatch
 from ..nn.cell import Cell
@@ -28,6 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@explaining
 def save_checkpoint(
     save_obj: Any,
     ckpt_file_name: str,
@@ -182,6 +184,7 @@ def _saved(name: object, value: object) -> _checkpoint_file.Entry:
     )
 
 
+@explaining
 def load_checkpoint(
     ckpt_file_name: str,
     net: Cell | None = None,
@@ -372,6 +375,7 @@ def _write(target: Tensor, value: Tensor) -> None:
         target.copy_(value)
 
 
+@explaining
 def ckpt_to_safetensors(
     file_path: str,
     save_path: str | None = None,
@@ -395,6 +399,7 @@ def ckpt_to_safetensors(
         _convert(path, save_path, name_map, "safetensors")
 
 
+@explaining
 def safetensors_to_ckpt(
     file_path: str,
     save_path: str | None = None,

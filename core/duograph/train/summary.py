@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError, DuographError
 from ..nn.cell import Cell
 from ..option_checks import check_options
@@ -51,6 +52,7 @@ def _writer() -> Any:
         ) from None
 
 
+@explaining
 class SummaryRecord:
     """Writes values of a training run to an event file, which TensorBoard shows
     (`mindspore.SummaryRecord`).

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...call_errors import explaining
 from ...dtype import DTypeLike, as_dtype
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array, DatasetError
@@ -28,6 +29,7 @@ def _each(owner: str, text: Any, function: Any) -> Array:
     return np.array(found, None if found else array.dtype).reshape(array.shape)
 
 
+@explaining
 class CaseFold:
     """Folds the case of strings (`mindspore.dataset.text.CaseFold`).
 
@@ -41,6 +43,7 @@ class CaseFold:
         return _each("CaseFold", text, lambda s: unicodedata.normalize("NFKC", s).casefold())
 
 
+@explaining
 class NormalizeUTF8:
     """Normalises strings (`mindspore.dataset.text.NormalizeUTF8`).
 
@@ -65,6 +68,7 @@ class NormalizeUTF8:
         return _each("NormalizeUTF8", text, lambda s: normal_form(s, self.form))
 
 
+@explaining
 class RegexReplace:
     """Replaces what a pattern matches (`mindspore.dataset.text.RegexReplace`).
 
@@ -96,6 +100,7 @@ class RegexReplace:
         )
 
 
+@explaining
 class Ngram:
     """Joins neighbouring tokens (`mindspore.dataset.text.Ngram`).
 
@@ -146,6 +151,7 @@ class Ngram:
         return np.array(found)
 
 
+@explaining
 class SlidingWindow:
     """Returns all runs of neighbouring elements (`mindspore.dataset.text.SlidingWindow`).
 
@@ -180,6 +186,7 @@ class SlidingWindow:
         return np.stack([array[i : i + self.width] for i in range(count)])
 
 
+@explaining
 class ToNumber:
     """Converts strings to numbers (`mindspore.dataset.text.ToNumber`).
 
@@ -223,6 +230,7 @@ def _length(owner: str, value: Any) -> int:
     return value
 
 
+@explaining
 class Truncate:
     """Cuts an array at the end (`mindspore.dataset.text.Truncate`).
 
@@ -242,6 +250,7 @@ class Truncate:
         return np.asarray(text)[..., : self.length]
 
 
+@explaining
 class TruncateSequencePair:
     """Cuts the longer of two arrays until both together fit
     (`mindspore.dataset.text.TruncateSequencePair`).
@@ -269,6 +278,7 @@ class TruncateSequencePair:
         return a[:n], b[:m]
 
 
+@explaining
 class AddToken:
     """Adds a token before or after the tokens (`mindspore.dataset.text.AddToken`).
 
@@ -296,6 +306,7 @@ class AddToken:
         return np.concatenate([added, array] if self.begin else [array, added], -1)
 
 
+@explaining
 def to_bytes(array: Any, encoding: str = "utf8") -> Array:
     """Encode an array of strings (`mindspore.dataset.text.to_bytes`).
 
@@ -313,6 +324,7 @@ def to_bytes(array: Any, encoding: str = "utf8") -> Array:
     return np.char.encode(array, encoding)
 
 
+@explaining
 def to_str(array: Any, encoding: str = "utf8") -> Array:
     """Decode an array of bytes (`mindspore.dataset.text.to_str`).
 

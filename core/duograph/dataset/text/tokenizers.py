@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...call_errors import explain_methods, explaining
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
 from .vocab import Vocab
@@ -72,6 +73,10 @@ def _flag(owner: str, name: str, value: object) -> bool:
 
 class _Tokenizer:
     """Base class of tokenizers of one string; a subclass implements `_tokens`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __init__(self, with_offsets: bool = False) -> None:
         self.with_offsets = _flag(type(self).__name__, "with_offsets", with_offsets)
@@ -338,6 +343,7 @@ def _folded(text: str) -> str:
     return "".join(c for c in apart if unicodedata.category(c) != "Mn")
 
 
+@explaining
 class WordpieceTokenizer:
     """Splits words into the longest pieces of a vocabulary
     (`mindspore.dataset.text.WordpieceTokenizer`).
@@ -402,6 +408,7 @@ class WordpieceTokenizer:
         return made([p for w in words for p in self.pieces(w)], self.with_offsets)
 
 
+@explaining
 class BertTokenizer:
     """`BasicTokenizer`, then `WordpieceTokenizer` (`mindspore.dataset.text.BertTokenizer`).
 
@@ -444,6 +451,7 @@ class BertTokenizer:
         return made(found or [("", 0, 0)], self.with_offsets)
 
 
+@explaining
 class PythonTokenizer:
     """Calls the user's tokenizer of a str (`mindspore.dataset.text.PythonTokenizer`).
 

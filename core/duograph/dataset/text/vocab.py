@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...call_errors import explaining
 from ...dtype import DTypeLike, as_dtype, int32
 from ...errors import ArgumentError, ArgumentValueError
 from ..pipeline import Dataset
@@ -35,6 +36,7 @@ def _lines(owner: str, path: str | os.PathLike[str]) -> list[str]:
         raise ArgumentValueError(f"{owner}: cannot read {path!s} ({error})") from None
 
 
+@explaining
 class Vocab:
     """A map from tokens to ids (`mindspore.dataset.text.Vocab`).
 
@@ -191,6 +193,7 @@ class Vocab:
         return [self._tokens.get(int(i), "") for i in ids]
 
 
+@explaining
 class Lookup:
     """Replaces tokens by their ids (`mindspore.dataset.text.Lookup`).
 
@@ -236,6 +239,7 @@ class Lookup:
         return np.array(found, self.dtype).reshape(array.shape)
 
 
+@explaining
 class Vectors:
     """Vectors of tokens (`mindspore.dataset.text.Vectors`), made by `from_file`.
 
@@ -314,6 +318,7 @@ class CharNGram(Vectors):
         return np.asarray(np.mean(found, axis=0, dtype=np.float32)) if found else unknown
 
 
+@explaining
 class ToVectors:
     """Replaces tokens by their vectors (`mindspore.dataset.text.ToVectors`).
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...call_errors import explaining
 from ...dtype import DTypeLike, as_dtype, bool_
 from ...errors import ArgumentError, ArgumentValueError
 from .. import config
@@ -22,6 +23,7 @@ __all__ = [
 T = TypeVar("T")
 
 
+@explaining
 class TypeCast:
     """Casts to a dtype (`mindspore.dataset.transforms.TypeCast`).
 
@@ -40,6 +42,7 @@ class TypeCast:
         return np.asarray(data).astype(self.data_type.np)
 
 
+@explaining
 class Compose:
     """Applies transforms one after the other (`mindspore.dataset.transforms.Compose`).
 
@@ -69,6 +72,7 @@ class Compose:
         return args if len(args) > 1 else args[0]
 
 
+@explaining
 class OneHot:
     """One-hot encoding of labels (`mindspore.dataset.transforms.OneHot`).
 
@@ -99,6 +103,7 @@ class OneHot:
         return rows
 
 
+@explaining
 class Fill:
     """Sets every element to a value (`mindspore.dataset.transforms.Fill`).
 
@@ -122,6 +127,7 @@ class Fill:
         return np.full(array.shape, self.fill_value, None if text else array.dtype)
 
 
+@explaining
 class Concatenate:
     """Concatenates arrays before and after (`mindspore.dataset.transforms.Concatenate`).
 
@@ -142,6 +148,7 @@ class Concatenate:
         return np.concatenate(parts, axis=self.axis)
 
 
+@explaining
 class Duplicate:
     """Returns an array twice, as two columns (`mindspore.dataset.transforms.Duplicate`).
 
@@ -156,6 +163,7 @@ class Duplicate:
         return data, data
 
 
+@explaining
 class RandomApply:
     """Applies all transforms with a probability, else none
     (`mindspore.dataset.transforms.RandomApply`).
@@ -176,6 +184,7 @@ class RandomApply:
         return args if len(args) > 1 else args[0]
 
 
+@explaining
 class RandomChoice:
     """Applies one of several transforms, chosen at random
     (`mindspore.dataset.transforms.RandomChoice`).
@@ -194,6 +203,7 @@ class RandomChoice:
         return self.transforms[int(config.random_numbers().integers(len(self.transforms)))](*args)
 
 
+@explaining
 class RandomOrder:
     """Applies all transforms in random order (`mindspore.dataset.transforms.RandomOrder`).
 
@@ -233,6 +243,7 @@ _COMPARE: dict[Relational, Callable[..., Array]] = {
 }  # fmt: skip
 
 
+@explaining
 class Mask:
     """Compares every element with a constant (`mindspore.dataset.transforms.Mask`).
 
@@ -262,6 +273,7 @@ class Mask:
         return _COMPARE[self.operator](np.asarray(data), self.constant).astype(self.dtype)
 
 
+@explaining
 class PadEnd:
     """Pads or cuts an array at the end of each axis (`mindspore.dataset.transforms.PadEnd`).
 
@@ -294,6 +306,7 @@ class PadEnd:
         return padded([np.asarray(data)], self.pad_shape, self.pad_value)[0]
 
 
+@explaining
 class Slice:
     """Takes a part of an array (`mindspore.dataset.transforms.Slice`).
 
@@ -338,6 +351,7 @@ class Slice:
         return array
 
 
+@explaining
 class Unique:
     """Returns the different elements of an array in the order of their first places, the number
     of the element at each place, and how often each comes

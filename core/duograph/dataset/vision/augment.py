@@ -367,6 +367,8 @@ class RandomSelectSubpolicy:
         if not policy or not all(policy):
             raise ArgumentValueError(f"{owner}: got an empty list; wanted (transform, probability)")
         for part in policy:
+            if not isinstance(part, (list, tuple)):
+                raise ArgumentError(f"{owner}: got {part!r} in the list; wanted lists")
             for pair in part:
                 if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[0]):
                     raise ArgumentError(f"{owner}: got {pair!r}; wanted (transform, probability)")

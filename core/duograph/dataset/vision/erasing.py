@@ -112,7 +112,9 @@ class RandomErasing:
         for v in () if isinstance(value, str) else np.atleast_1d(value).tolist():
             checked_number(owner, "value", v, 0, 255)
         checked_number(owner, "max_attempts", max_attempts, 1)
-        self.value, self.inplace, self.max_attempts = value, bool(inplace), max_attempts
+        if not isinstance(inplace, bool):
+            raise ArgumentError(f"RandomErasing: got inplace={inplace!r}; wanted True or False")
+        self.value, self.inplace, self.max_attempts = value, inplace, max_attempts
 
     def __call__(self, np_img: Any) -> Array:
         array = np.asarray(np_img)

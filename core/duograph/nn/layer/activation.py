@@ -6,6 +6,7 @@ Each layer calls the public op of its formula; none of them computes in another 
 from __future__ import annotations
 
 from ... import ops
+from ...call_errors import explaining
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError
@@ -603,6 +604,7 @@ _ACTIVATIONS: dict[str, type[Cell]] = {
 }
 
 
+@explaining
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
     """Return a new activation layer by name; None for None (`mindspore.nn.get_activation`).
 

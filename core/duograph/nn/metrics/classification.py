@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...call_errors import explaining
 from ...errors import ArgumentValueError
 from .. import _check
 from .._types import Array
@@ -428,6 +429,7 @@ def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
     return false / max(false[-1], 1), true / max(true[-1], 1), thresholds
 
 
+@explaining
 def auc(x: ArrayLike, y: ArrayLike, reorder: bool = False) -> float:
     """Area under a curve by the trapezoidal rule (`mindspore.train.auc`).
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentValueError
+from ...errors import ArgumentValueError, ShapeError
 from .._types import Array
 from .base import Metric
 from .classification import no_batches_error
@@ -110,6 +110,11 @@ class CosineSimilarity(Metric):
     """Matrix of cosine (or dot product) similarities between the rows of the last batch
     (`mindspore.train.CosineSimilarity`).
 
+    Args:
+        similarity: ``"cosine"``, or ``"dot"`` for the dot product.
+        reduction: ``"none"``, or ``"mean"`` or ``"sum"`` over the last axis.
+        zero_diagonal: set the similarity of each row with itself to zero.
+
     Examples:
         >>> import duograph as ms
         >>> metric = ms.nn.CosineSimilarity()
@@ -122,6 +127,14 @@ class CosineSimilarity(Metric):
         self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True
     ) -> None:
         super().__init__()
+        if similarity not in ("cosine", "dot"):
+            raise ArgumentValueError(
+                f"CosineSimilarity: got similarity={similarity!r}; wanted 'cosine' or 'dot'"
+            )
+        if reduction not in ("none", "mean", "sum"):
+            raise ArgumentValueError(
+                f"CosineSimilarity: got reduction={reduction!r}; wanted 'none', 'mean' or 'sum'"
+            )
         self.similarity, self.reduction, self.zero_diagonal = similarity, reduction, zero_diagonal
         self.clear()
 
@@ -130,6 +143,8 @@ class CosineSimilarity(Metric):
 
     def update(self, inputs: object) -> None:
         rows = self._convert_data(inputs)
+        if rows.ndim != 2:
+            raise ShapeError(f"CosineSimilarity: got shape {rows.shape}; wanted (rows, features)")
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, ord=2, axis=-1, keepdims=True)
         matrix = rows @ rows.T

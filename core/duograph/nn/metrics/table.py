@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...call_errors import explaining
 from ...errors import ArgumentError
 from . import classification, regression, scores, surface_distance
 from .base import Metric
@@ -33,6 +34,7 @@ def names() -> list[str]:
     return sorted(_BY_NAME)
 
 
+@explaining
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     """Create a metric by name (`mindspore.train.get_metric_fn`).
 

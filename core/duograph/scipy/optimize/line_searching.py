@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ... import ops as _ops
 from ...autodiff.transforms import value_and_grad
+from ...call_errors import explaining
 from ...errors import ShapeError
 from ...option_checks import check_options
 from ...tensor import Tensor
@@ -147,6 +148,7 @@ def search(
     )
 
 
+@explaining
 def line_search(
     f: Callable[[Tensor], Tensor],
     xk: Tensor,

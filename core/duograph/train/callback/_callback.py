@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...call_errors import explain_methods, explaining
 from ...errors import ArgumentError
 
 __all__ = ["Callback", "RunContext", "RunParameters", "CallbackList"]
@@ -82,6 +83,10 @@ class Callback:
         ...         if run_context.original_args().cur_step_num == 10:
         ...             run_context.request_stop()
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __enter__(self) -> Callback:
         return self
@@ -165,6 +170,7 @@ class Callback:
         self.end(run_context)
 
 
+@explaining
 class CallbackList(Callback):
     """A callback that forwards each training and evaluation hook to several callbacks in order."""
 

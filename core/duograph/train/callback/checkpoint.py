@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...call_errors import explaining
 from ...errors import ArgumentError, ArgumentValueError
 from ...nn import _check
 from ...nn.cell import Cell
@@ -22,6 +23,7 @@ from ._callback import Callback, RunContext, RunParameters
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
 
+@explaining
 class CheckpointConfig:
     """The configuration of ModelCheckpoint (`mindspore.train.CheckpointConfig`).
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .... import ops
+from ....call_errors import explain_methods
 from ....dtype import float32
 from ....errors import ArgumentError, ArgumentValueError, DuographError
 from ....nn import _check
@@ -62,6 +63,10 @@ class LRScheduler:
         >>> schedule.get_last_lr()
         [Tensor(shape=[], dtype=Float32, value= 0.25)]
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_methods(cls, "__init__")
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         owner = type(self).__name__

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .... import ops
+from ....call_errors import explaining
 from ....dtype import float32
 from ....errors import ArgumentValueError
 from ....nn import _check
@@ -177,6 +178,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return True
 
 
+@explaining
 class SequentialLR:
     """Use one schedule after another
     (`mindspore.experimental.optim.lr_scheduler.SequentialLR`).
@@ -247,6 +249,7 @@ class SequentialLR:
         return [rate.value() for rate in self._last_lr]
 
 
+@explaining
 class ReduceLROnPlateau:
     """Reduce the rates when a metric has stopped to improve
     (`mindspore.experimental.optim.lr_scheduler.ReduceLROnPlateau`).
