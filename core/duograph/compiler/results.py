@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import collections
 import copy
-from collections.abc import Callable, Sequence
+import gc
+import re
+import types
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..errors import ArgumentError, UnsupportedSyntaxError
 from ..frontend.evaluation.host import check_known, refuse_wrapper
+from ..frontend.evaluation.outside import is_outside
 from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import GraphValue, Value
 from ..frontend.values.functions import Choice, Function
+from ..frontend.values.kinds import IMMUTABLE
 from ..ir.builder import GraphTensor
 from ..ir.values import HostValue
 from ..tensor import Tensor
@@ -235,13 +240,13 @@ class _TemplateMaker:
                     return _Container(i)
             outside = self.ev.copies.originals.get(id(value))
             if outside is not None and not isinstance(outside, ArgumentContainer):
-                return _Outside(outside)
+                return self._outside(outside)
         if depth > _MAX_DEPTH:
             raise ArgumentError("jit: got a result that contains itself; wanted a tree")
         if isinstance(value, tuple):
             outside = self.ev.copies.originals.get(id(value))
             if outside is not None:
-                return _Outside(outside)
+                return self._outside(outside)
             return self._of_parts(value, depth)
         found = self._made.get(id(value))
         if found is not None:
@@ -252,6 +257,12 @@ class _TemplateMaker:
             self._made[id(value)] = found
             self._values.append(value)
         return found
+
+    def _outside(self, value: Value) -> _Outside:
+        """Return the placeholder of a container from outside, which is returned itself."""
+        if _holds_graph_value(value):  # it belongs to an object that the evaluated code made
+            raise _only_line_by_line(value)
+        return _Outside(value)
 
     def check(self) -> None:
         """Check that no list or dict of the result may be another one that is in it, too."""
@@ -328,13 +339,60 @@ class _TemplateMaker:
                     construct="Return",
                     remedy="Return list(...) or dict(...) of it",
                 )
+        made = id(value) in self.ev.owned.objects
+        if isinstance(value, Iterator) and not is_outside(self.ev, value):
+            raise _only_line_by_line(value)
         if _own_data(self.ev, value):
             return _Copy(value)
         plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
-        if id(value) in self.ev.owned.objects and hasattr(value, "__dict__") and not plain:
+        if made and not plain and _is_its_attributes(value):
             attributes = {k: self.template(v, depth + 1) for k, v in vars(value).items()}
             return _Made(type(value), attributes)
+        if _holds_graph_value(value) or (made and not isinstance(value, _CONSTANT)):
+            raise _only_line_by_line(value)
         return value
+
+
+# Classes of objects that cannot change.
+_CONSTANT = (*IMMUTABLE, slice, range, type, property, types.BuiltinFunctionType, re.Match)
+# Classes of objects that hold far more than what belongs to them.
+_OPAQUE = (types.ModuleType, types.FunctionType, types.CodeType, type, np.ndarray, Tensor)
+
+
+def _only_line_by_line(value: Value) -> UnsupportedSyntaxError:
+    """Return the error for a result that only line-by-line execution can make anew at each call."""
+    return UnsupportedSyntaxError(
+        f"return: got a {type(value).__name__} that the compiled function made; wanted Tensors and "
+        "Python values",
+        construct="Return",
+        remedy="Return the values that it holds, such as list(...) of an iterator",
+    )
+
+
+def _is_its_attributes(value: Value) -> bool:
+    """Return whether an object consists of its class and its `__dict__` alone."""
+    kind = type(value)
+    if any(getattr(c, "__slots__", ()) for c in kind.__mro__) or not hasattr(value, "__dict__"):
+        return False
+    try:
+        object.__new__(kind)
+    except TypeError:  # a class with data of its own, such as list
+        return False
+    return True
+
+
+def _holds_graph_value(value: Value, limit: int = 2000) -> bool:
+    """Return whether a graph value can be reached from an object, by at most `limit` references."""
+    seen, waiting = {id(value)}, [value]
+    while waiting and len(seen) < limit:
+        found = waiting.pop()
+        if isinstance(found, (GraphTensor, HostValue)):
+            return True
+        if not isinstance(found, _OPAQUE):
+            inner = [x for x in gc.get_referents(found) if id(x) not in seen]
+            seen.update(map(id, inner))
+            waiting += inner
+    return False
 
 
 def _own_data(ev: Evaluation, value: Value) -> bool:

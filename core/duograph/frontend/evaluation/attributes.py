@@ -34,6 +34,8 @@ HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
 
 
 _ALWAYS_KEYED = {"training", "requires_grad"}
+# Attributes of a class that read what belongs to the object, such as a slot or `args` of an error.
+_OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
@@ -108,7 +110,10 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
         ev.captures.class_attribute(type(owner), name)
         if _staged_property(owner, name):
             return _property(ev, owner, name)
-        return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
+        found = _native(owner, name)
+        if isinstance(inspect.getattr_static(type(owner), name, None), _OWN_DATA):
+            return ev.owned.add(found) if type(found) is dict else found
+        return ev.copies.imported(found, f"{type(owner).__name__}.{name}")
     return _native(owner, name)
 
 
