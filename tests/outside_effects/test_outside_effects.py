@@ -17,6 +17,7 @@ from outside_effects import (
     programs_functions,
     programs_identity,
     programs_lookup,
+    programs_recompute,
     programs_state,
     programs_world,
 )
@@ -31,6 +32,7 @@ PROGRAMS = {
     **programs_caught.PROGRAMS,
     **programs_lookup.PROGRAMS,
     **programs_state.PROGRAMS,
+    **programs_recompute.PROGRAMS,
 }
 FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
 CELLS = [

@@ -56,7 +56,7 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         run = lambda *a, **k: _hooks.call_with_bprop(cell, a, k)  # noqa: E731
     if cell._recompute:
         inner = run
-        run = lambda *a, **k: run_again(inner, *a, weights=cell.trainable_params(), **k)  # noqa: E731
+        run = lambda *a, **k: run_again(inner, cell, *a, **k)  # noqa: E731
     if cell._float_type is not None:
         target, uncast = cell._float_type, run
         run = lambda *a, **k: _run_cast(cell, target, uncast, a, k)  # noqa: E731

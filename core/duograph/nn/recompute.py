@@ -1,7 +1,9 @@
 """Gradient checkpointing (Chen et al., 2016), also known as rematerialisation.
 
 A checkpointed block keeps only its inputs; the backward pass runs it again to obtain its
-intermediate values. User code calls `recompute`; `Cell` calls `run_again`.
+intermediate values. What the block writes to its Parameters, such as running statistics, it writes
+once; other effects of its Python code happen in both runs. User code calls `recompute`; `Cell`
+calls `run_again`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from ..errors import ArgumentError
 from ..option_checks import check_options
 from ..option_table import options_of
 from ..parameter import Parameter
+from ..placement import materialise
 from ..random_state import get_rng_state, set_rng_state
+from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
 
 __all__ = ["recompute", "run_again"]
@@ -49,20 +53,23 @@ def recompute(
     for option in options_of("recompute"):
         if option.name in kwargs:
             check_options("recompute", **{option.name: kwargs.pop(option.name)})
-    return run_again(block, *args, weights=own(), **kwargs)
+    builder = staged_builder()
+    if builder is not None:
+        return builder.evaluation.call_cell(block, args, kwargs, recomputed=True)
+    return run_again(block, block, *args, **kwargs)
 
 
-def run_again(
-    block: Callable[..., Any], /, *args: Any, weights: Sequence[Parameter], **kwargs: Any
-) -> Any:
+def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a block as one node of the autodiff tape whose backward runs the block again.
 
-    Tensors among the arguments, and `weights`, get gradients.
+    Tensors among the arguments, and the trainable Parameters of `cell`, get gradients.
     """
+    weights = cell.trainable_params()
     n = len(args)
     names = [k for k, v in kwargs.items() if isinstance(v, Tensor)]
     inputs = (*args, *(kwargs[k] for k in names))
     state = get_rng_state()
+    written: list[tuple[Parameter, Tensor]] = []  # Parameters with their values before the call
 
     def run(*given: Any) -> Any:
         return block(*given[:n], **{**kwargs, **dict(zip(names, given[n : len(inputs)]))})
@@ -71,15 +78,37 @@ def run_again(
         *operands, _, dout = given
         after = get_rng_state()
         set_rng_state(state)  # the same random masks as the first time
+        present = [(p, _present_value(p)) for p, _ in written]
+        _set_values(written)
         try:
             douts = dout if isinstance(dout, tuple) else (dout,)
             found = vjp(run, *operands[: len(inputs)], weights=weights)
             grads = found[1](*douts)
         finally:
             set_rng_state(after)
+            _set_values(present)
         if not weights:
             return list(grads)
         of_inputs, of_weights = grads
         return [*of_inputs, *of_weights]
 
-    return without_residuals(run, bprop, (*inputs, *weights), "recompute")
+    state_of = cell.get_parameters() if runtime_state.derivatives else ()
+    before = [(p, _present_value(p)) for p in state_of]
+    found = without_residuals(run, bprop, (*inputs, *weights), "recompute")
+    written += [(p, value) for p, value in before if p._buf is not value._buf]
+    return found
+
+
+def _present_value(p: Parameter) -> Tensor:
+    """Return a Parameter's value, and its place on the tape, as a Tensor that no write changes."""
+    if p._type.device is None:
+        materialise(p)
+    made = Tensor._make(p._type, p._buf)
+    if hasattr(p, "_edge"):
+        made._edge = p._edge
+    return made
+
+
+def _set_values(values: Sequence[tuple[Parameter, Tensor]]) -> None:
+    for p, value in values:
+        p._rebind(value)

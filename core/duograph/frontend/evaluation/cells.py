@@ -7,6 +7,7 @@ New Parameters are refused, because compiled code cannot create state.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from ...errors import RefusedError, UnsupportedSyntaxError
@@ -167,9 +168,28 @@ def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> V
     run: Callable[..., Value] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
     if hasattr(type(cell), "bprop"):
         run = lambda *a, **k: call_with_bprop(ev, cell, a, k)  # noqa: E731
+    whole: Callable[[], Value] = functools.partial(run, *args, **kwargs)
     if cell._float_type is not None:
-        return _run_cast(ev, cell, run, args, kwargs)
-    return run(*args, **kwargs)
+        whole = functools.partial(_run_cast, ev, cell, run, args, kwargs)
+    return without_effects(ev, cell, whole) if cell._recompute else whole()
+
+
+def without_effects(ev: Evaluation, cell: Cell, run: Callable[[], Value]) -> Value:
+    """Trace a call of a Cell that a derivative runs twice line by line, as `recompute` asks.
+
+    Raises:
+        UnsupportedSyntaxError: its Python code has effects, of which the graph would have one.
+    """
+    before = ev.python_effects
+    found = run()
+    if ev.python_effects > before:
+        raise UnsupportedSyntaxError(
+            f"{type(cell).__name__}: got effects of Python code inside jit in a Cell that is "
+            "recomputed, which a derivative runs twice",
+            construct="recompute",
+            remedy="Move the effects out of the Cell, or call recompute() on a Cell inside it",
+        )
+    return found
 
 
 def _run_cast(

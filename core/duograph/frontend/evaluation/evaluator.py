@@ -6,6 +6,7 @@ compile time reaches it as `builder.evaluation`. Importing this module fills the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from ...ir.builder import GraphTensor
@@ -27,7 +28,7 @@ from . import (  # noqa: F401  (each fills dispatch tables)
     statements,
 )
 from .aliasing import check_not_shared
-from .cells import call_cell
+from .cells import call_cell, without_effects
 from .dispatch import call
 from .gradients import GraphRecorded, record
 from .host import append_effect, run_on_host, write_through
@@ -88,6 +89,11 @@ class Evaluator(Evaluation):
         """Append a node that prints values when the graph runs."""
         append_effect(self, print_values, values, "print")
 
-    def call_cell(self, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-        """Trace into the graph a call of a Cell by framework code that runs at compile time."""
-        return call_cell(self, cell, args, kwargs)
+    def call_cell(self, cell: Cell, args: Args, kwargs: Kwargs, recomputed: bool = False) -> Value:
+        """Trace into the graph a call of a Cell by framework code that runs at compile time.
+
+        Args:
+            recomputed: whether the call is one of `recompute`.
+        """
+        run = functools.partial(call_cell, self, cell, args, kwargs)
+        return without_effects(self, cell, run) if recomputed else run()

@@ -411,6 +411,8 @@ def run_on_host(
     """
     refuse_mutation(ev, function, args, kwargs, name, objects)
     ev.outside.has_writes = True
+    if OBJECT in result_types or not result_types:  # others only convert a value
+        ev.python_effects += 1
     found = Operands()
     nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found, objects))
     commits = take_writes(ev, found)
@@ -486,11 +488,13 @@ def append_effect(
     """Append a node without results that runs Python: prints, sets an attribute, or raises.
 
     Args:
-        commit: whether earlier writes to tensors are made visible first.
+        commit: whether earlier writes to tensors are made visible first, as for a check that
+            does nothing but raise.
         objects: see `take_operands`.
     """
     found = Operands()
     ev.outside.has_writes = True
+    ev.python_effects += not commit
     nested = take_operands(ev, args, found, objects)
     if objects:
         nested = with_snapshots(ev, nested)

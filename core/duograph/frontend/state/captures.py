@@ -244,9 +244,10 @@ def hooks_of(cell: Cell) -> tuple[Value, ...]:
 
 
 def members_of(cell: Cell) -> tuple[Value, ...]:
-    """Return a Cell's Parameters and child Cells with their names, as one flat tuple."""
+    """Return a Cell's Parameters, its options and child Cells, as one flat tuple with names."""
     params, cells = cell._params, cell._cells
-    return (*params, *params.values(), cell._float_type, *cells, *cells.values())
+    options = (cell._float_type, cell._recompute)
+    return (*params, *params.values(), *options, *cells, *cells.values())
 
 
 def definition_of(function: FunctionType) -> tuple[Value, ...]:

@@ -53,6 +53,7 @@ class Evaluation:
             of the else branch and that of the other; None for a branch after which it is unused).
         joined_objects: tensors of branches, by id, whose Python object became that of the tensor
             that a condition chooses.
+        python_effects: how many calls of Python code with possible effects the graph has so far.
         keep: objects that must stay alive because their id is a key.
     """
 
@@ -73,6 +74,7 @@ class Evaluation:
         self.host_objects: dict[int, tuple[Tensor, GraphValue]] = {}
         self.choices: dict[int, tuple[Value, Value, list[Value]]] = {}
         self.joined_objects: dict[int, Tensor] = {}
+        self.python_effects = 0
         self._thread = thread_state
 
     if TYPE_CHECKING:
