@@ -354,7 +354,16 @@ class _TemplateMaker:
 
 
 # Classes of objects that cannot change.
-_CONSTANT = (*IMMUTABLE, slice, range, type, property, types.BuiltinFunctionType, re.Match)
+_CONSTANT = (
+    *IMMUTABLE,
+    frozenset,
+    slice,
+    range,
+    type,
+    property,
+    types.BuiltinFunctionType,
+    re.Match,
+)
 # Classes of objects that hold far more than what belongs to them.
 _OPAQUE = (types.ModuleType, types.FunctionType, types.CodeType, type, np.ndarray, Tensor)
 
