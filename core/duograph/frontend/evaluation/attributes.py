@@ -54,6 +54,13 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         found = getattr(owner, name)
         if isinstance(owner, Parameter) and isinstance(found, (bool, str, int, type(None))):
             ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact=True)
+        elif not is_framework(type(owner).__module__) and id(owner) not in ev.owned.tensors:
+            # an attribute of the user's subclass, or of the object itself
+            users = ev.captures.class_attribute(type(owner), name)
+            if users or name in getattr(owner, "__dict__", ()):
+                label = f"{type(owner).__name__}.{name}"
+                ev.captures.class_of(owner)
+                ev.captures.add("attribute", owner, name, found, label)
         return found
     if isinstance(owner, types.ModuleType):
         key = ("item", id(vars(owner)), name)
