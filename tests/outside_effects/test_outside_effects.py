@@ -11,6 +11,7 @@ import os
 import duograph as ms
 import pytest
 from outside_effects import (
+    programs_asked,
     programs_between,
     programs_caught,
     programs_cells,
@@ -32,6 +33,7 @@ PROGRAMS = {
     **programs_world.PROGRAMS,
     **programs_errors.PROGRAMS,
     **programs_identity.PROGRAMS,
+    **programs_asked.PROGRAMS,
     **programs_between.PROGRAMS,
     **programs_caught.PROGRAMS,
     **programs_cells.PROGRAMS,

@@ -93,7 +93,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             ev.captures.class_attribute(owner, name)
             ev.captures.class_attribute(type(owner), name)
         value = _native(owner, name)
-        if users and name in owner.__dict__ and not callable(value):
+        held = name in owner.__dict__ and not callable(value)
+        if users and (held or name in ("__name__", "__qualname__", "__bases__")):
             return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
@@ -424,13 +425,16 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
     """Evaluate `del owner.name`; refuse the deletion if the object is from outside."""
     get_attribute(ev, owner, name)
-    if id(owner) in ev.owned.objects:
+    kind: Value = type(owner)
+    plain = kind.__delattr__ is object.__delattr__ and name in getattr(owner, "__dict__", ())
+    described = hasattr(type(inspect.getattr_static(kind, name, None)), "__delete__")
+    if id(owner) in ev.owned.objects and plain and not described:
         ev.journal.touch("attribute", owner, name)
         owner.__dict__.pop(name)
         return
     raise UnsupportedSyntaxError(
-        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, "
-        "inside jit",
+        f"Delete: got the attribute {name!r} of {kind.__name__}, an object from outside or of a "
+        "class that deletes it in its own way, inside jit",
         construct="Delete",
         remedy="Move the `del` out of the compiled function",
     )
