@@ -485,6 +485,10 @@ The float64 functions that C has are those of the C library; the figures are of 
 devices float32 functions run the same code. A backend without a function has its decomposition,
 which is of float32 accuracy for `erf`, `erfc` and `lgamma`.
 
+Rare functions that NumPy computes on the host in float64 stand in no row. Bessel functions I and K,
+and J and Y as a part of their amplitude sqrt(2 / (pi x)), err by at most 8 ulp; `polygamma` errs by
+a relative 1e-12 at most, also at negative numbers beside its poles.
+
 Where two terms cancel, no fixed number of ulp of the result holds. There the unit is that of the
 larger term, which the last column names.
 

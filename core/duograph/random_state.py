@@ -89,6 +89,7 @@ def _checked_seed(name: str, seed: object) -> int:
     return int(seed) & (2**64 - 1)
 
 
+@explaining
 class Generator:
     """A random generator: a seed, and how many positions it has given out (`mindspore.Generator`).
 

@@ -75,6 +75,63 @@ def test_warning_past_a_few_programs(case: str, how: str) -> None:
     assert re.search(remedy, message)
 
 
+def both(x, n, m=None):
+    return x * n
+
+
+def nested(x, n):
+    return x * n["a"] * n["b"]
+
+
+ONE = ms.Tensor([1.0])
+# id: function, its arguments in call i past the first warning, what the second one says
+SECOND = {
+    "a number": (both, lambda i: (ONE, i), r"argument n varies \(.*mutable"),
+    "a float": (both, lambda i: (ONE, float(i)), r"argument n varies \(.*mutable"),
+    "a text": (both, lambda i: (ONE, 2, "a" * i), r"argument m varies \(.*fewer values"),
+    "a shape beside": (both, lambda i: (ONE, ms.ops.ones(i + 1)), "argument n varies .*pad to"),
+    "each with its shape": (
+        both,
+        lambda i: (ms.ops.ones(20 + i), i),
+        "argument n varies .*mutable",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SECOND)
+def test_a_second_cause_is_said_once_too(case: str) -> None:
+    function, arguments, what = SECOND[case]
+    f = ms.jit(function, jit_level="O0")
+    with pytest.warns(RuntimeWarning, match="argument x varies .*pad to a few shapes"):
+        for i in range(FEW + 1):
+            f(ms.ops.ones(i + 1), 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(2 * FEW + 2):
+            f(*arguments(i))
+    (message,) = [str(w.message) for w in caught]
+    assert re.search(rf"{function.__name__} is compiled for .*{what}", message)
+
+
+def test_the_second_item_of_one_argument_is_a_second_cause() -> None:
+    f = ms.jit(nested, jit_level="O0")
+    with pytest.warns(RuntimeWarning, match=r"argument n\['a'\] varies"):
+        for i in range(FEW + 1):
+            f(ONE, {"a": i, "b": 0})
+    with pytest.warns(RuntimeWarning, match=r"argument n\['b'\] varies"):
+        for i in range(FEW + 1):
+            f(ONE, {"a": 0, "b": i})
+
+
+def test_shapes_that_vary_together_are_one_cause() -> None:
+    f = ms.jit(both, jit_level="O0")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(3 * FEW):
+            f(ms.ops.ones(i + 1), ms.ops.ones(i + 1))
+    assert len(caught) == 1
+
+
 def summed(*xs):
     return sum(xs)
 

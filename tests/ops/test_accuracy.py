@@ -82,6 +82,31 @@ def test_the_upper_incomplete_gamma_function_of_small_orders(dtype: Any) -> None
     np.testing.assert_allclose(got, want, rtol=64 * np.finfo(dtype).eps, atol=0)
 
 
+BESSEL = {
+    "bessel_j0": lambda x: accuracy.MP.besselj(0, x),
+    "bessel_j1": lambda x: accuracy.MP.besselj(1, x),
+    "bessel_y0": lambda x: accuracy.MP.bessely(0, x),
+    "bessel_y1": lambda x: accuracy.MP.bessely(1, x),
+}
+
+
+@pytest.mark.parametrize("name", BESSEL)
+def test_bessel_functions_of_large_numbers_keep_their_phase(name: str) -> None:
+    x = np.random.default_rng(3).uniform(8, 10, 40) * 10.0 ** np.repeat([0, 1, 3, 7, 14], 8)
+    got = getattr(ops, name)(ms.Tensor(x)).asnumpy()
+    error = [abs(g - BESSEL[name](accuracy.MP.mpf(float(v)))) for g, v in zip(got, x, strict=True)]
+    height = np.sqrt(2 / (np.pi * x))
+    assert max(np.array(error, np.float64) / height) < 8 * np.finfo(np.float64).eps
+
+
+def test_polygamma_of_negative_numbers() -> None:
+    x = np.array([-0.5, -3.21, -19.99, -1453.9, -9999.25])
+    for order in (1, 2, 3, 5, 10):
+        got = ops.polygamma(order, ms.Tensor(x)).asnumpy()
+        want = [float(accuracy.MP.polygamma(order, accuracy.MP.mpf(float(v)))) for v in x]
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=0)
+
+
 def test_derivatives_of_digamma_at_whole_numbers() -> None:
     x = ms.Tensor([1.0, 2.0, 3.0])
     first = ms.grad(ops.digamma)(x).asnumpy()

@@ -86,6 +86,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "item: got index 'a'; wanted an int",
     ),
     "item, a float": (lambda: framework.Tensor([1, 2]).item((1.0,)), "item: got index"),
+    "Cell, a function": (lambda: nn.ReLU().apply(3), "ReLU.apply: got 3"),
+    "Cell, a path": (lambda: nn.ReLU().get_sub_cell(3), "get_sub_cell: got 3; wanted a path"),
+    "Cell, a dictionary": (lambda: nn.Dense(1, 1).state_dict(3), "Dense.state_dict: got 3"),
+    "generator": (lambda: framework.Generator().set_state("a"), "Generator.set_state: got 'a'"),
+    "data set, a method": (
+        lambda: dataset.NumpySlicesDataset([1]).take(ARRAY),
+        "NumpySlicesDataset.take: got array",
+    ),
     "metric, words": (
         lambda: nn.CosineSimilarity(reduction=3),
         "CosineSimilarity: got reduction=3",

@@ -508,3 +508,30 @@ def test_large_tensors_span_several_messages(tmp_path, monkeypatch):
     found = ms.load_checkpoint(path_in(tmp_path))
     np.testing.assert_array_equal(found["x"].asnumpy(), value.asnumpy())
     assert list(found) == ["x", "y"]
+
+
+def test_a_save_through_a_link_replaces_the_file_that_it_names(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "latest.ckpt"
+    link.symlink_to("disk/model.ckpt")  # the file does not exist yet
+    for value in (1, 2):
+        ms.save_checkpoint({"x": Tensor(value)}, str(link))
+        assert link.is_symlink()
+        found = ms.load_checkpoint(str(tmp_path / "disk" / "model.ckpt"))
+        assert int(found["x"]) == value
+    assert os.listdir(tmp_path / "disk") == ["model.ckpt"]
+    circle = tmp_path / "circle.ckpt"
+    circle.symlink_to("circle.ckpt")
+    with pytest.raises(OSError, match="symbolic links"):
+        ms.save_checkpoint({"x": Tensor(1)}, str(circle))
+
+
+def test_a_save_does_not_replace_a_pipe_or_a_folder(tmp_path):
+    pipe = str(tmp_path / "pipe.ckpt")
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="a pipe, a socket or a device; wanted a file"):
+        ms.save_checkpoint({"x": Tensor(1)}, pipe)
+    (tmp_path / "folder.ckpt").mkdir()
+    with pytest.raises(IsADirectoryError):
+        ms.save_checkpoint({"x": Tensor(1)}, str(tmp_path / "folder.ckpt"))
+    assert sorted(os.listdir(tmp_path)) == ["folder.ckpt", "pipe.ckpt"]

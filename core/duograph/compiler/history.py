@@ -7,7 +7,8 @@ function has more programs than a few. Only the newest lines are kept.
 from __future__ import annotations
 
 import collections
-from collections.abc import Hashable, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -27,12 +28,12 @@ class History:
     """The newest reasons why one function was compiled.
 
     Attributes:
-        advised: whether the user was told that the function is compiled too often.
+        advised: what the user was told of, such as ``argument n``, with the remedy: each once.
     """
 
     def __init__(self) -> None:
         self._lines: collections.deque[str] = collections.deque(maxlen=_LINES)
-        self.advised = False
+        self.advised: dict[str, str] = {}
 
     def add(self, line: str) -> None:
         """Add a reason; the oldest one is dropped beyond a fixed number."""
@@ -42,22 +43,59 @@ class History:
         return iter(list(self._lines))
 
 
-def advice(name: str, keys: Sequence[JitKey], parameters: Sequence[str]) -> str:
+def advice(
+    name: str, keys: Sequence[JitKey], parameters: Sequence[str], advised: dict[str, str]
+) -> str:
     """Return a warning that names what varies most among the keys of a function's programs.
+
+    It is empty if the user was told, and nothing else varies that much.
 
     Args:
         name: of the function.
         keys: of its programs, the one to be compiled last.
         parameters: names of the positional arguments; there may be fewer than arguments.
+        advised: what the user was told of, with the remedies; what is found is added.
     """
-    what, values = _varying(keys, parameters)
+    found = _new_cause(keys, parameters, advised)
+    if found is None:
+        return ""
+    what, values = found
+    advised[what] = _remedy(values)
     if not what.startswith("argument"):
         head = f"{name} is compiled for the {len(keys)}th time: {what} varies"
         return f"{head}; each is compiled on its own: keep it the same"
     shown = [_shown(v) for v in dict.fromkeys(values)]
     listed = ", ".join([*shown[:3], "..."] if len(shown) > 4 else shown)
     head = f"{name} is compiled for the {len(keys)}th time: {what} varies ({listed})"
-    return f"{head}; {_remedy(values)}"
+    return f"{head}; {advised[what]}"
+
+
+def _new_cause(
+    keys: Sequence[JitKey], parameters: Sequence[str], advised: dict[str, str]
+) -> tuple[str, list[Hashable]] | None:
+    """Return what varies most, or, once the user was told of that, what else varies.
+
+    What varies together with something that the user was told of, such as the shapes of two
+    arguments, is the same cause, unless its remedy is another one.
+    """
+    columns = _columns(keys, parameters, ())
+    if not advised:
+        return max(columns, key=_variety)
+    known = list(zip(*[values for what, values in columns if what in advised]))
+    known = known if len(known) == len(keys) else [()] * len(keys)
+    for what, values in sorted(_columns(keys, parameters, advised), key=_variety, reverse=True):
+        if what in advised or len(set(values)) <= FEW:
+            continue
+        beside: dict[Hashable, set[Hashable]] = {}
+        for others, value in zip(known, values):
+            beside.setdefault(others, set()).add(value)
+        if max(map(len, beside.values())) > FEW or _remedy(values) not in advised.values():
+            return what, values
+    return None
+
+
+def _variety(column: tuple[str, list[Hashable]]) -> int:
+    return len(set(column[1]))
 
 
 def advice_on_captures(name: str, count: int, captures: str) -> str:
@@ -68,27 +106,33 @@ def advice_on_captures(name: str, count: int, captures: str) -> str:
     )
 
 
-def _varying(keys: Sequence[JitKey], parameters: Sequence[str]) -> tuple[str, list[Hashable]]:
-    """Return the part of the keys with the most different values, and its value in each key."""
+def _columns(
+    keys: Sequence[JitKey], parameters: Sequence[str], advised: Collection[str]
+) -> list[tuple[str, list[Hashable]]]:
+    """Return the parts of the keys, each with its value in every key.
+
+    Of a container it is the item with the most different values that is not in `advised`.
+    """
     columns: list[tuple[str, list[Hashable]]] = []
     if len({len(k.arguments) for k in keys}) > 1:
         columns.append(("the number of arguments", [len(k.arguments) for k in keys]))
-    else:
-        for i, column in enumerate(zip(*[k.arguments for k in keys])):
-            label = parameters[i] if i < len(parameters) else str(i)
-            columns.append(_inside(f"argument {label}", list(column)))
+    for i, column in enumerate(itertools.zip_longest(*[k.arguments for k in keys])):
+        label = parameters[i] if i < len(parameters) else str(i)
+        columns.append(_inside(f"argument {label}", list(column), advised))
     for word in sorted({word for k in keys for word, _ in k.keywords}):
         given = [dict(k.keywords).get(word) for k in keys]
-        columns.append(_inside(f"argument {word}", given))
+        columns.append(_inside(f"argument {word}", given, advised))
     columns.append(("the device", [k.device for k in keys]))
     columns.append(("which arguments are one object", [k.sharing for k in keys]))
     columns.append(("the gradient rules", [k.rules_version for k in keys]))
     for field in keys[0].context._fields:
         columns.append((f"the setting {field}", [getattr(k.context, field) for k in keys]))
-    return max(columns, key=lambda column: len(set(column[1])))
+    return columns
 
 
-def _inside(label: str, values: list[Hashable]) -> tuple[str, list[Hashable]]:
+def _inside(
+    label: str, values: list[Hashable], advised: Collection[str]
+) -> tuple[str, list[Hashable]]:
     """Return the item with the most different values, if all values are containers of one form."""
     found = [v for v in values if isinstance(v, tuple) and _is_container(v)]
     if len(found) < len(values) or len({(v[0], len(v)) for v in found}) > 1:
@@ -103,8 +147,8 @@ def _inside(label: str, values: list[Hashable]) -> tuple[str, list[Hashable]]:
             if len(names) > 1:
                 return label, values
             inner, items = f"{label}[{names.pop()!r}]", [v[i][1] for v in found]
-        deepest = _inside(inner, items)
-        if len(set(deepest[1])) > len(set(best[1])):
+        deepest = _inside(inner, items, advised)
+        if deepest[0] not in advised and len(set(deepest[1])) > len(set(best[1])):
             best = deepest
     return best
 
@@ -137,9 +181,10 @@ def _shown(value: Hashable) -> str:
 
 
 def _remedy(values: Sequence[Hashable]) -> str:
-    """Return what to do about an argument with these parts of keys."""
+    """Return what to do about an argument with these parts of keys, most of which are alike."""
+    values = list(dict.fromkeys(values))
     tensors = [v for v in values if isinstance(v, TensorType)]
-    if len(tensors) == len(values):
+    if 2 * len(tensors) > len(values):
         if len({v.shape for v in tensors}) > 1:
             return "each shape is compiled on its own: pad to a few shapes"
         return "cast it to one dtype"

@@ -149,7 +149,8 @@ class JitCall:
         if known and isinstance(known[-1], Compiled):
             changed = ", ".join(known[-1].guard.differing()) or "its state"
             reasons.add(f"recompiled: {changed} changed")
-            if len(known) >= FEW:
+            if len(known) >= FEW and changed not in reasons.advised:
+                reasons.advised[changed] = ""
                 said = advice_on_captures(name, len(known) + 1, changed)
         elif cache.entries:
             last = next(reversed(cache.entries))
@@ -160,7 +161,6 @@ class JitCall:
                 skipped = len(self.args) - len(self.given)
                 target = isinstance(self.function._target, Cell)
                 names = names[max(skipped, int(target)) :]
-                said = advice(name, [*cache.entries, self.key], names)
-        if said and not reasons.advised:
-            reasons.advised = True
+                said = advice(name, [*cache.entries, self.key], names, reasons.advised)
+        if said:
             warnings.warn(said, RuntimeWarning, stacklevel=callers_level())

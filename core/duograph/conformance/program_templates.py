@@ -29,6 +29,7 @@ LINEAR = "dout * (3 + x * 0.125)"
 
 HEAD = """
 import collections
+import enum
 
 class Scale(nn.Cell):
     def construct(self, x):
@@ -76,10 +77,46 @@ class Box:
         self.value = self.value * 0.5 + t
         return self.value
 
+class Unit:
+    k = 2
+    kinds = {"a": 0.5}
+
+    @property
+    def gain(self):
+        return self.k * 0.25
+
+    def __getattr__(self, name):
+        if name == "extra":
+            return 0.5
+        raise AttributeError(name)
+
+class Big(Unit):
+    @property
+    def gain(self):
+        return super().gain + 0.125
+
+    def __call__(self, t):
+        return t * self.k
+
+    def __len__(self):
+        return self.k
+
+    def __contains__(self, key):
+        return key in self.kinds
+
+    def __getitem__(self, key):
+        return self.kinds.get(key, 0.25)
+
+class Kind(enum.Enum):
+    A = 0.5
+    B = 0.75
+
 def outer(t, k=0.5):
     return t * k
 
 net = Net()
+unit = Big()
+KIND = Kind.A
 box = Box()
 FACTOR = 0.5
 count = 0
@@ -90,6 +127,7 @@ PAIRS = [lambda t, w=w: t * w for w in (0.5, -0.5)]
 RECENT = collections.deque([0.5, 0.25])
 WATCH = ("net.w", "net.b", "net.n", "net.last", "net.log", "net.items", "net.table")
 WATCH += ("box.value", "box.count", "count", "NUMBERS", "TABLE", "ARRAY", "list(RECENT)")
+WATCH += ("vars(unit)", "Unit.kinds")
 """
 
 CELL = """
@@ -176,6 +214,14 @@ OPS = {
         "(PAIRS[0] if {c} else PAIRS[1])({v})",
         "outer({v})",
         "outer({v}, *NUMBERS[:1])",
+        "({v} * unit.gain)",
+        "({v} + unit.extra)",
+        "unit({v})",
+        "({v} * len(unit))",
+        "({v} * unit['a'])",
+        "({v} if 'a' in unit else -{v})",
+        "({v} * KIND.value)",
+        "({v} if KIND is Kind.A else {v})",
     ),
     "s": (
         "({s} + {s})",
@@ -299,6 +345,18 @@ CHANGES = (
     "box.value = Tensor([0.5, 0.25, -0.5])",
     "Box.add = lambda self, t: t * 0.5",
     "Layer.construct = lambda self, x: x * self.scale",
+    "unit.k += 1",
+    "Unit.k = 3",
+    "Unit.gain = property(lambda self: 0.75)",
+    "Unit.kinds['a'] = -0.25",
+    "Unit.kinds = {}",
+    "Big.gain = 0.25",
+    "Big.__call__ = lambda self, t: t + self.k",
+    "Big.__len__ = lambda self: 1",
+    "Big.__contains__ = lambda self, key: False",
+    "unit.extra = 0.25",
+    "unit = Big()",
+    "KIND = Kind.B",
     "count += 3",
     "count = 0.5",
 )

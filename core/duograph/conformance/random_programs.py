@@ -250,9 +250,11 @@ class ProgramWriter(ExpressionWriter):
             "box.value = {v}",
             "box.add({v})",
             "box.count -= 1",
+            "unit.k += 1",
+            "unit.extra = 0.75",
         ]
         if not self.branched:  # a list's length may not depend on a tensor
-            options += ["net.log.append(net.n)", "net.log.append({v})"]
+            options += ["net.log.append(net.n)", "net.log.append({v})", "unit.kinds['b'] = net.n"]
         if scope.main:
             options += ["count += 1", "count = net.n + count"]
         self.put(scope, self.fill(self.pick(options), scope))

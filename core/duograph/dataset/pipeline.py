@@ -39,6 +39,7 @@ def step(name: str) -> Callable[[F], F]:
     return register
 
 
+@explaining
 class Dataset:
     """Base class of datasets (`mindspore.dataset.Dataset`).
 

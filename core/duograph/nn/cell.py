@@ -415,6 +415,8 @@ class Cell:
         Raises:
             AttributeError: the path does not exist.
         """
+        if not isinstance(target, str):
+            raise ArgumentError(f"get_sub_cell: got {target!r}; wanted a path such as 'backbone.0'")
         found: Cell = self
         for name in target.split(".") if target else []:
             if name not in found._cells:
@@ -637,6 +639,12 @@ class Cell:
         for kind in ("_params", "_cells", "_buffers"):
             if kind in state:
                 self.__dict__[kind] = Members.of(self, state[kind])
+
+
+explain_methods(
+    Cell, "apply", "parameters_dict", "state_dict", "to_float", "trainable_params",
+    "untrainable_params", "update_parameters_name",
+)  # fmt: skip
 
 
 def _check_callable(method: str, hook: object) -> None:

@@ -68,9 +68,11 @@ def _far(a: Array, order: int) -> tuple[Array, Array]:
     """Return (J, Y) of numbers of at least 8."""
     p, q = (tables.P1_FAR, tables.Q1_FAR) if order else (tables.P0_FAR, tables.Q0_FAR)
     t = 128 / (a * a) - 1
-    turn = a - (0.75 if order else 0.25) * math.pi
-    c, s = np.cos(turn), np.sin(turn)
-    size = np.sqrt(2 / (math.pi * a))
+    # cos and sin of a - pi / 4, or of a - 3 pi / 4, times sqrt(2): the difference would be rounded
+    c, s = np.cos(a) + np.sin(a), np.sin(a) - np.cos(a)
+    if order:
+        c, s = s, -c
+    size = np.sqrt(1 / (math.pi * a))
     first, second = _series(t, p), _series(t, q) / a
     return size * (first * c - second * s), size * (first * s + second * c)
 

@@ -8,6 +8,7 @@ save into the folder recognises and removes those of killed processes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -26,9 +27,13 @@ _TEMPORARY = re.compile(r"\.duograph-[0-9a-f]{16}\.part")
 def replace_file(path: str, chunks: Iterable[bytes]) -> None:
     """Replace the content of `path` atomically; an existing file keeps its permissions.
 
+    A symbolic link stays: the file that it names is replaced.
+
     Raises:
-        OSError: the file cannot be written; it then has its old content.
+        OSError: the file cannot be written; it then has its old content. A pipe or a device is
+            not written to.
     """
+    path = os.path.realpath(path)
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     _sweep(folder)
@@ -49,11 +54,19 @@ def replace_file(path: str, chunks: Iterable[bytes]) -> None:
 
 
 def _mode_of(path: str) -> int | None:
-    """Return the permission bits of an existing file, or None if it does not exist."""
+    """Return the permission bits of an existing file, or None if it does not exist.
+
+    Raises:
+        OSError: what exists is neither a file nor a folder.
+    """
     try:
-        return stat.S_IMODE(os.stat(path).st_mode) & 0o777
+        mode = os.stat(path).st_mode
     except FileNotFoundError:
         return None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        text = "it is a pipe, a socket or a device; wanted a file, or a name that is free"
+        raise OSError(errno.EINVAL, text, path)
+    return stat.S_IMODE(mode) & 0o777
 
 
 def _create(folder: str, mode: int) -> tuple[int, str]:
