@@ -89,6 +89,8 @@ def describe(value: Any, seen: tuple[int, ...] = ()) -> Any:
         return "StringIO", value.getvalue()
     if isinstance(value, (bool, int, str, bytes, complex, type(None), np.generic)):
         return value
+    if isinstance(value, JitFunction):
+        return "compiled", value.function.__qualname__
     if isinstance(value, (types.ModuleType, logging.Logger)):
         return "module"
     return kind.__name__, _attributes(value, seen)

@@ -11,13 +11,17 @@ import os
 import duograph as ms
 import pytest
 from outside_effects import (
+    programs_asked,
+    programs_between,
     programs_caught,
+    programs_cells,
     programs_contexts,
     programs_errors,
     programs_functions,
     programs_identity,
     programs_lookup,
     programs_recompute,
+    programs_replaced,
     programs_state,
     programs_world,
 )
@@ -29,10 +33,14 @@ PROGRAMS = {
     **programs_world.PROGRAMS,
     **programs_errors.PROGRAMS,
     **programs_identity.PROGRAMS,
+    **programs_asked.PROGRAMS,
+    **programs_between.PROGRAMS,
     **programs_caught.PROGRAMS,
+    **programs_cells.PROGRAMS,
     **programs_lookup.PROGRAMS,
     **programs_state.PROGRAMS,
     **programs_recompute.PROGRAMS,
+    **programs_replaced.PROGRAMS,
 }
 FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
 CELLS = [

@@ -413,6 +413,14 @@ WITHOUT_EFFECT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: ops.instance_norm(MATRIX, momentum=0.5),
         "ops.instance_norm: momentum has no effect",
     ),
+    "start of random masks": (
+        lambda: dataset.audio.FrequencyMasking(True, 5, mask_start=2),
+        "FrequencyMasking: mask_start has no effect",
+    ),
+    "start of random masks in time": (
+        lambda: dataset.audio.TimeMasking(True, 5, mask_start=2),
+        "TimeMasking: mask_start has no effect",
+    ),
     "running statistics": (
         lambda: ops.instance_norm(MATRIX, t(0, 0, 0), t(1, 1, 1)),
         "ops.instance_norm: running_mean has no effect",
@@ -440,6 +448,8 @@ def test_the_same_calls_without_it_say_nothing(recwarn: pytest.WarningsRecorder)
     common.initializer.initializer(MATRIX, dtype=ms.float32)
     common.initializer.initializer(MATRIX.astype(ms.float16), dtype=ms.float16)
     nn.Dense(3, 2, weight_init=MATRIX)
+    dataset.audio.FrequencyMasking(True, 5)
+    dataset.audio.FrequencyMasking(False, 5, mask_start=2)
     ops.instance_norm(MATRIX)
     ops.instance_norm(MATRIX, t(0, 0, 0), t(1, 1, 1), use_input_stats=False)
     assert not [w for w in recwarn if w.category is OptionWarning]

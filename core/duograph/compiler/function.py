@@ -236,9 +236,8 @@ class JitFunction:
             if self.strict():
                 raise
             said = f"runs line by line under a derivative: {error}"
-            self._reasons.add(said)
-            if not entry.recorded.warned:
-                entry.recorded.warned = True
+            if said not in self._reasons:
+                self._reasons.add(said)
                 warnings.warn(f"{self._name} {said}", RuntimeWarning, stacklevel=callers_level())
             return self._line_by_line(args, kwargs)
 

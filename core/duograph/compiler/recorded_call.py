@@ -44,12 +44,7 @@ class RecordedProgram:
     """Runs a compiled program under a derivative and records it on the gradient tape.
 
     It keeps one lowered forward graph per set of inputs that are recorded.
-
-    Attributes:
-        warned: whether a user was told that the function runs line by line instead.
     """
-
-    warned = False
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program

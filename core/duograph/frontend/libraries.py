@@ -91,7 +91,9 @@ _STATEFUL = (
 # Modules of the framework whose functions read or write files, or hand out other data each time.
 _UNMODELLED = (
     "duograph.dataset",
+    "duograph.hal",
     "duograph.mindrecord",
+    "duograph.runtime",
     "duograph.train.dataset_helper",
     "duograph.train.model",
     "duograph.train.serialization",
@@ -128,8 +130,10 @@ def changes_process(function: types.FunctionType) -> bool:
     module, name = function.__module__, function.__qualname__
     if module == "duograph.random_state":
         return name not in _DRAWING
+    if module == "duograph.log":
+        return True
     if module == "duograph.context":
-        return name.startswith(("set_", "reset_")) and name != "set_context"  # refuses by itself
+        return name.startswith(("set_", "reset_"))
     return _in_one_of(module, _UNMODELLED)
 
 

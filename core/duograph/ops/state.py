@@ -21,6 +21,7 @@ from ..errors import (
     GradientError,
     RefusedError,
     ShapeError,
+    UnsupportedSyntaxError,
 )
 from ..option_checks import check_options
 from ..placement import commit
@@ -309,6 +310,12 @@ class InsertGradientOf(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the input unchanged; the backward pass applies the function to its gradient."""
+        if staged_builder() is not None:
+            raise UnsupportedSyntaxError(
+                "InsertGradientOf: got a function of the gradient inside jit, which Python calls",
+                construct="InsertGradientOf",
+                remedy="Give a Cell a bprop, or use LAX, which runs line by line",
+            )
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 

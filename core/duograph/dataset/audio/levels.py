@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError
+from ...option_checks import warn_unused
 from .. import config
 from ..rows import Array
 from .enums import FadeShape, GainType, ScaleType
@@ -424,6 +425,8 @@ class _Masking(AudioTransform):
         checked_number(owner, "mask_param", param, 0)
         checked_number(owner, "mask_start", mask_start, 0)
         checked_number(owner, "mask_value", mask_value)
+        if iid_masks and mask_start:
+            warn_unused(owner, "mask_start", "has no effect: with iid_masks=True it is random")
         self.iid, self.param, self.start, self.value = iid_masks, param, mask_start, mask_value
 
     def _signal(self, signal: Array) -> Array:
@@ -440,7 +443,8 @@ class FrequencyMasking(_Masking):
     Args:
         iid_masks: a random band for each channel.
         freq_mask_param: width of the band, with `iid_masks` the largest.
-        mask_start: first frequency, without `iid_masks`.
+        mask_start: first frequency, without `iid_masks`; a warning says once if it
+            has no effect.
         mask_value: the value.
 
     Raises:
@@ -463,7 +467,8 @@ class TimeMasking(_Masking):
     Args:
         iid_masks: a random span for each channel.
         time_mask_param: width of the span, with `iid_masks` the largest.
-        mask_start: first time, without `iid_masks`.
+        mask_start: first time, without `iid_masks`; a warning says once if it
+            has no effect.
         mask_value: the value.
 
     Raises:

@@ -56,6 +56,13 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         found = getattr(owner, name)
         if isinstance(owner, Parameter) and isinstance(found, (bool, str, int, type(None))):
             ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact=True)
+        elif not is_framework(type(owner).__module__) and id(owner) not in ev.owned.tensors:
+            # an attribute of the user's subclass, or of the object itself
+            users = ev.captures.class_attribute(type(owner), name)
+            if users or name in getattr(owner, "__dict__", ()):
+                label = f"{type(owner).__name__}.{name}"
+                ev.captures.class_of(owner)
+                ev.captures.add("attribute", owner, name, found, label)
         return found
     if isinstance(owner, types.ModuleType):
         key = ("item", id(vars(owner)), name)
@@ -88,7 +95,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             ev.captures.class_attribute(owner, name)
             ev.captures.class_attribute(type(owner), name)
         value = _native(owner, name)
-        if users and name in owner.__dict__ and not callable(value):
+        held = name in owner.__dict__ and not callable(value)
+        if users and (held or name in ("__name__", "__qualname__", "__bases__")):
             return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
@@ -422,13 +430,16 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
     """Evaluate `del owner.name`; refuse the deletion if the object is from outside."""
     get_attribute(ev, owner, name)
-    if id(owner) in ev.owned.objects:
+    kind: Value = type(owner)
+    plain = kind.__delattr__ is object.__delattr__ and name in getattr(owner, "__dict__", ())
+    described = hasattr(type(inspect.getattr_static(kind, name, None)), "__delete__")
+    if id(owner) in ev.owned.objects and plain and not described:
         ev.journal.touch("attribute", owner, name)
         owner.__dict__.pop(name)
         return
     raise UnsupportedSyntaxError(
-        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, "
-        "inside jit",
+        f"Delete: got the attribute {name!r} of {kind.__name__}, an object from outside or of a "
+        "class that deletes it in its own way, inside jit",
         construct="Delete",
         remedy="Move the `del` out of the compiled function",
     )

@@ -31,6 +31,7 @@ from ...parameter import Parameter
 from ...tensor import Tensor, check_data_options
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
+from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.functions import Choice, Function
@@ -175,9 +176,35 @@ def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
     if is_outside(ev, x):
         ev.captures.class_of(x)
     found = isinstance(x, kinds)
+    if _decides_itself(kinds):
+        kind = _class_of(ev, x)
+        question = (
+            (issubclass, (kind, kinds)) if isinstance(x, GraphTensor) else (isinstance, (x, kinds))
+        )
+        ev.captures.add("answer", *question, found, "isinstance")
     if not found and isinstance(x, GraphTensor) and issubclass(Parameter, kinds):
         ev.ask_class(x, "isinstance")
     return found
+
+
+@replaces(issubclass)
+def _is_subclass(ev: Evaluation, x: Value, kinds: Value) -> Value:
+    if isinstance(x, GraphObject):
+        return run_on_host(ev, issubclass, (x, kinds), {}, "issubclass", (BOOL,))
+    found = issubclass(x, kinds)
+    if _decides_itself(kinds):
+        ev.captures.add("answer", issubclass, (x, kinds), found, "issubclass")
+    return found
+
+
+def _decides_itself(kinds: Value) -> bool:
+    """Return whether code of a metaclass, such as `ABCMeta`, decides what is of a user's class."""
+    return any(
+        type(k) is not type
+        and isinstance(k, type)
+        and not (is_framework(k.__module__) or is_host(k.__module__))
+        for k in (kinds if isinstance(kinds, tuple) else (kinds,))
+    )
 
 
 @replaces(type)
@@ -258,6 +285,9 @@ def _len(ev: Evaluation, x: Value) -> Value:
 def _callable(ev: Evaluation, x: Value) -> Value:
     if isinstance(x, GraphObject):
         return run_on_host(ev, callable, (x,), {}, "callable", (BOOL,))
+    if is_outside(ev, x):
+        ev.captures.class_of(x)
+        ev.captures.class_attribute(type(x), "__call__")
     return callable(x)
 
 

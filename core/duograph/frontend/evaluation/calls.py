@@ -45,7 +45,13 @@ from ..values.kinds import COPIED, WINDOWS
 from ..values.nested import depends_on_graph
 from .attributes import HOST_METHODS, get_attribute
 from .branches import select
-from .cells import call_cell, capture_attributes, make_cell, no_hooks
+from .cells import (
+    call_cell,
+    capture_attributes,
+    check_changes_no_cell,
+    make_cell,
+    no_hooks,
+)
 from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
 from .exceptions import make_exception
@@ -209,6 +215,8 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
             remedy="Call it outside the compiled function, or use LAX, which runs line by line",
         )
     if is_framework(module) and not interpreted(module):
+        if args and isinstance(args[0], Cell) and "." in f.__qualname__:
+            check_changes_no_cell(ev, args[0], f.__name__, args[1:], kwargs)
         return _framework_result(ev, native(ev, f, args, kwargs))
     if is_host(module):
         return call_foreign(ev, f, args, kwargs)

@@ -19,7 +19,7 @@ from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import thread_state
 from ..libraries import is_framework, user_method
-from ..state.captures import hooks_of
+from ..state.captures import entries_of, hooks_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
@@ -33,6 +33,44 @@ def no_hooks(construct: str) -> RefusedError:
         f"{construct}: hooks inside jit are not supported: a compiled function cannot call them",
         construct=construct,
         remedy="Use it outside the compiled function, or run the function line by line",
+    )
+
+
+# Methods of Cells and of containers of Cells that change the Cell.
+_CELL_MUTATORS = {
+    "add_flags", "add_flags_recursive", "append", "clear", "extend", "init_parameters_data",
+    "insert", "insert_child_to_cell", "insert_param_to_cell", "load_state_dict", "pop", "recompute",
+    "set_inputs", "set_jit_config", "shard", "to_float", "update", "update_parameters_name",
+}  # fmt: skip
+_FLAGS = {"set_train": "training", "set_grad": "requires_grad"}
+
+
+def check_changes_no_cell(
+    ev: Evaluation, cell: Cell, method: str, args: Args, kwargs: Kwargs
+) -> None:
+    """Check that a method of the framework does not change a Cell from outside while compiling.
+
+    Raises:
+        UnsupportedSyntaxError: it does.
+    """
+    if id(cell) in ev.owned.objects:
+        return
+    flag = _FLAGS.get(method)
+    if flag is not None:
+        wanted = [*args, *kwargs.values(), True][0]
+        cells = [c for _, c in _tree.walk_cells(cell)] if flag == "training" else [cell]
+        for c in cells:
+            present = getattr(c, flag)
+            ev.captures.add("attribute", c, flag, present, f"{type(c).__name__}.{flag}", exact=True)
+        if all(getattr(c, flag) is wanted for c in cells):
+            return
+    elif method not in _CELL_MUTATORS:
+        return
+    raise UnsupportedSyntaxError(
+        f"{method}: got a change of a {type(cell).__name__} inside jit, which would happen while "
+        "compiling",
+        construct=method,
+        remedy="Call it outside the compiled function",
     )
 
 
@@ -77,6 +115,8 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
             continue
         exact = isinstance(value, (Parameter, Cell)) or key in ("training", "requires_grad")
         ev.captures.add("attribute", cell, key, value, f"{name}.{key}", exact=exact)
+        for group in (value, *value) if key == "param_groups" else ():  # of an optimiser
+            ev.captures.add("entries", group, None, entries_of(group), f"{name}.{key}", exact=True)
     for i, child in enumerate(cell._cells.values()):
         if child is not None and str(i) in cell._cells:
             ev.captures.add("attribute", cell, str(i), child, f"{name}[{i}]", exact=True)

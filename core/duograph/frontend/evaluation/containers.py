@@ -227,6 +227,13 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
     """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
+    if isinstance(owner, Cell) and id(owner) not in ev.owned.objects:
+        raise UnsupportedSyntaxError(
+            f"{function.__name__}: got a change of a {type(owner).__name__} from outside inside "
+            "jit, which would happen while compiling",
+            construct=function.__name__,
+            remedy="Move it out of the compiled function",
+        )
     check_made_here(ev, owner, function.__name__)
     function(owner, *args)
 

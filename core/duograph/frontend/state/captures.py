@@ -246,7 +246,7 @@ def hooks_of(cell: Cell) -> tuple[Value, ...]:
 def members_of(cell: Cell) -> tuple[Value, ...]:
     """Return a Cell's Parameters, its options and child Cells, as one flat tuple with names."""
     params, cells = cell._params, cell._cells
-    options = (cell._float_type, cell._recompute)
+    options = (type(cell), cell._float_type, cell._recompute)
     return (*params, *params.values(), *options, *cells, *cells.values())
 
 
