@@ -376,7 +376,7 @@ def _unlink(path: str | os.PathLike[str]) -> None:
 
 _failed: dict[str, BuildFailure] = {}
 _loaded: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
-# The libraries that were asked for last stay loaded, so that a function that is defined again and
+# The libraries that were loaded last stay loaded, so that a function that is defined again and
 # again does not load its kernels each time.
 _recent: deque[Library] = deque(maxlen=128)
 
@@ -415,7 +415,7 @@ def build(source: str | Source) -> Library | BuildFailure:
             reason = f"no room for compiled code: {error}" if short else str(error)
             return _failed.setdefault(_key(found, source, found.flags), BuildFailure(reason))
         library = _loaded.setdefault(_key(found, source, found.flags), library)
-    _recent.append(library)
+        _recent.append(library)
     return library
 
 

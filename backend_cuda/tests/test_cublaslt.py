@@ -176,7 +176,7 @@ def test_algorithm_is_chosen_once_per_shape(backend, fake):
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("step, size", [(1, (12, 11)), (2, (26, 23))])
 def test_1x1_convolution_is_a_matmul(backend, fake, step, size, groups, dtype):
-    """A 1x1 convolution and its gradients are matmuls by cuBLASLt.
+    """A 1x1 convolution and its gradients call the matmul of cuBLASLt, not a convolution kernel.
 
     The weight gradient is a float32 matmul for each image, summed over the images. With strides,
     the elements that the convolution reads are first copied to a dense tensor.

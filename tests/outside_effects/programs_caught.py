@@ -1,4 +1,4 @@
-"""Programs that catch the error of a change that fails, and that refer weakly to Tensors."""
+"""Programs that catch the error of a failed change of a container, or hold weak references."""
 
 from outside_effects.programs_identity import WORLD
 

@@ -41,7 +41,7 @@ PASS = (KeyError, OSError, (TypeError, ZeroDivisionError))
 
 
 def handled(fail: Any, kinds: Any) -> Any:
-    """Return a function with a handler around `fail`."""
+    """Return a function that calls `fail` inside a `try` and handles errors of these classes."""
 
     def f(x: Tensor) -> Any:
         try:

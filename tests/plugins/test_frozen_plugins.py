@@ -107,3 +107,24 @@ def test_a_frozen_plugin_passes_conformance_cases(site, path: pathlib.Path) -> N
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert re.search(r"\d+ passed", done.stdout)
+
+
+def test_a_warning_that_is_an_error_does_not_disable_the_plugin(site) -> None:
+    """Test runs that turn warnings into errors see it once; the device works."""
+    path = FROZEN[0]
+    major, minor = _version(path)
+    site.install(path.stem, path.read_text())
+    said = site.run(
+        f"""
+        import warnings
+        import duograph as ms
+        warnings.simplefilter("error", DeprecationWarning)
+        for _ in range(2):
+            try:
+                ms.set_context(device_target="Frozen{major}{minor}")
+                print((ms.Tensor([1.0]) + 1).device)
+            except DeprecationWarning:
+                print("warned")
+        """
+    )
+    assert said.split() == ["warned", f"Frozen{major}{minor}:0"]

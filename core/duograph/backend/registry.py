@@ -313,17 +313,20 @@ def problem_of(entry: Entry) -> str | None:
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:
+        assert entry.spec is not None
+        made_now = False
         with entry.lock, importing:
             if entry.backend is None and entry.problem is None:
-                assert entry.spec is not None
                 try:
                     made = entry.spec.factory()
                     entry.problem, entry.broken = backend_problem(made, entry.spec)
                     if entry.problem is None:
                         entry.backend = made
-                        _note_older_seam(entry.spec)
                 except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
                     entry.problem, entry.broken = _one_line(error), True
+                made_now = entry.backend is not None
+        if made_now:
+            _note_older_seam(entry.spec)
     return entry.problem
 
 

@@ -73,8 +73,9 @@ def advice(
 def _new_cause(
     keys: Sequence[JitKey], parameters: Sequence[str], advised: dict[str, str]
 ) -> tuple[str, list[Hashable]] | None:
-    """Return what varies most, or, once the user was told of that, what else varies.
+    """Return the part of the keys that varies most, of those that the user was not told of.
 
+    None if no other part has more than `FEW` values.
     What varies together with something that the user was told of, such as the shapes of two
     arguments, is the same cause, unless its remedy is another one.
     """

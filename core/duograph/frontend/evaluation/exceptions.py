@@ -412,7 +412,7 @@ _CANNOT_FAIL = {
 
 
 def _checks_indices(nodes: Iterable[Value], types: Sequence[Value]) -> bool:
-    """Return whether any of some graph nodes raises an error for an index or label out of range.
+    """Return whether a node may raise the error for an index or a label that is out of range.
 
     Args:
         nodes: nodes of one graph.

@@ -146,7 +146,7 @@ class GraphInputs:
         return self.held[key]
 
     def writes(self) -> set[tuple[int, int, int]]:
-        """Return which arguments and outside tensors are written so far, each with its value."""
+        """Return ids of the arguments and outside tensors written in place, and of their values."""
         given = [(t, first) for t, first, _ in self.arguments]
         given += [(held, first) for _, held, first, _ in self.objects]
         written = [t for t, first in given if t._id != first or t._builder is not self._root]
