@@ -75,9 +75,9 @@ def _new_cause(
 ) -> tuple[str, list[Hashable]] | None:
     """Return the part of the keys that varies most, of those that the user was not told of.
 
-    None if no other part has more than `FEW` values.
-    What varies together with something that the user was told of, such as the shapes of two
-    arguments, is the same cause, unless its remedy is another one.
+    None if no such part has more than `FEW` values. What varies together with
+    something that the user was told of, such as the shapes of two arguments, is the same cause,
+    unless its remedy is another one.
     """
     columns = _columns(keys, parameters, ())
     if not advised:
