@@ -258,11 +258,8 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
     finally:
         ev.journal.tries.pop()
     made = ev.builder.nodes[start:]
-    suppresses = _may_suppress(manager)
-    uncertain = flow.dead or _may_raise(made)
-    uncertain = uncertain or (suppresses and _checks_indices(made, ev.builder.types))
     _, acts = _has_effects(ev, lambda: leave(None, None, None))
-    if uncertain and (acts or suppresses):
+    if (acts or _may_suppress(manager)) and (flow.dead or _may_fail(made, ev.builder.types)):
         raise _cannot_leave()
     return flow
 
@@ -328,9 +325,9 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
     `start` is the number of graph nodes before the `try`.
     """
-    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
+    made = ev.builder.nodes[start:]
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
-    if uncertain and (acts or not last.normal):
+    if (acts or not last.normal) and (flow.dead or _may_fail(made, ev.builder.types)):
         raise _unfinished()
     return flow if flow.dead or last.normal else last
 
@@ -409,6 +406,15 @@ _CANNOT_FAIL = {
     "print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr",
     "list.append", "list.clear", "list.reverse", "dict.clear", "dict.__setitem__", "set.add",
 }  # fmt: skip
+
+
+def _may_fail(nodes: Sequence[Value], types: Sequence[Value]) -> bool:
+    """Return whether Python or a kernel may raise an error at any of some nodes of one graph.
+
+    Args:
+        types: the types of that graph's values.
+    """
+    return _may_raise(nodes) or _checks_indices(nodes, types)
 
 
 def _checks_indices(nodes: Iterable[Value], types: Sequence[Value]) -> bool:
