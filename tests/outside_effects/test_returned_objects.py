@@ -21,7 +21,7 @@ from duograph.ir.values import HostValue, NeedsValue
 pytestmark = pytest.mark.usefixtures("restored")
 
 HEAD = """
-import array, collections, contextlib, copy, functools, itertools, types, weakref
+import array, collections, contextlib, copy, functools, itertools, operator, types, weakref
 
 class Plain:
     def __init__(self, v):
@@ -77,6 +77,11 @@ MADE = [
     "Plain(Plain([x * 2, (x,)]))", "type('K', (), {'v': x * 2})", "type('K', (), {'v': x * 2})()",
     "(lambda t: t * x)", "object()", "contextlib.nullcontext(x * 2)", "array.array('d', [1.0])",
     "bytearray(b'a')", "{'a': x * 2}.items()", "(i for i in [x, 1])", "[x, [x * 2]]",
+    "operator.itemgetter(x[0])",
+    "operator.itemgetter(x[0], 1)", "operator.itemgetter(slice(0, x[0]))",
+    "operator.methodcaller('add', x * 2)", "operator.methodcaller('sum', axis=x[0])",
+    "types.CellType(x * 2)", "itertools.tee([x * 2])", "[*itertools.tee([x * 2])]",
+    "range(int(x[0]) + 300)", "[range(300, int(x[1]) + 300)]",
 ]  # fmt: skip
 USES = {
     "returned": "return {}",

@@ -14,7 +14,6 @@ from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
 from ..frontend.evaluation.exceptions import raise_when_run
-from ..frontend.evaluation.host import holds_graph_values
 from ..frontend.evaluation.outside import reachable
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.evaluation import Evaluation
@@ -23,6 +22,7 @@ from ..frontend.state.inputs import shared_objects
 from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
 from ..frontend.types import Args, GraphValue, Kwargs, Value
+from ..frontend.values.nested import reaches_graph_value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..parameter import Parameter
@@ -113,7 +113,7 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
-    if ev.has_effects() or holds_graph_values(error):
+    if ev.has_effects() or reaches_graph_value([error.args, vars(error)]):
         return True
     if isinstance(error, (DuographError, NameError)):
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import copy
-import gc
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import GraphValue, Value
 from ..frontend.values.functions import Choice, Function
 from ..frontend.values.kinds import IMMUTABLE
+from ..frontend.values.nested import reaches_graph_value
 from ..ir.builder import GraphTensor
 from ..ir.values import HostValue
 from ..tensor import Tensor
@@ -260,7 +260,7 @@ class _TemplateMaker:
 
     def _outside(self, value: Value) -> _Outside:
         """Return the placeholder of a container from outside, which is returned itself."""
-        if _holds_graph_value(value):  # it belongs to an object that the evaluated code made
+        if reaches_graph_value(value):  # it belongs to an object that the evaluated code made
             raise _only_line_by_line(value)
         return _Outside(value)
 
@@ -348,7 +348,7 @@ class _TemplateMaker:
         if made and not plain and _is_its_attributes(value):
             attributes = {k: self.template(v, depth + 1) for k, v in vars(value).items()}
             return _Made(type(value), attributes)
-        if _holds_graph_value(value) or (made and not isinstance(value, _CONSTANT)):
+        if reaches_graph_value(value) or (made and not isinstance(value, _CONSTANT)):
             raise _only_line_by_line(value)
         return value
 
@@ -364,8 +364,6 @@ _CONSTANT = (
     types.BuiltinFunctionType,
     re.Match,
 )
-# Classes of objects that hold far more than what belongs to them.
-_OPAQUE = (types.ModuleType, types.FunctionType, types.CodeType, type, np.ndarray, Tensor)
 
 
 def _only_line_by_line(value: Value) -> UnsupportedSyntaxError:
@@ -388,20 +386,6 @@ def _is_its_attributes(value: Value) -> bool:
     except TypeError:  # a class with data of its own, such as list
         return False
     return True
-
-
-def _holds_graph_value(value: Value, limit: int = 2000) -> bool:
-    """Return whether a graph value can be reached from an object, by at most `limit` references."""
-    seen, waiting = {id(value)}, [value]
-    while waiting and len(seen) < limit:
-        found = waiting.pop()
-        if isinstance(found, (GraphTensor, HostValue)):
-            return True
-        if not isinstance(found, _OPAQUE):
-            inner = [x for x in gc.get_referents(found) if id(x) not in seen]
-            seen.update(map(id, inner))
-            waiting += inner
-    return False
 
 
 def _own_data(ev: Evaluation, value: Value) -> bool:

@@ -6,7 +6,6 @@ evaluation call both for code that only Python can run. Nodes keep program order
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import types
@@ -25,8 +24,9 @@ from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
-from ..values.kinds import COPIED, IMMUTABLE
-from ..values.nested import depends_on_graph, sequence_like
+from ..values.kinds import COPIED, HOLDERS, IMMUTABLE
+from ..values.nested import depends_on_graph, reaches_graph_value, sequence_like
+from ..values.ranges import GraphRange
 from .aliasing import may_have_object, reachable_alias
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
@@ -117,6 +117,12 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
         parts = (value.func, value.args, value.keywords)
         if take_operands(ev, parts, Operands()) != parts:
             raise _not_for_python(value)
+    if isinstance(value, GraphRange):
+        return Built(range, *take_operands(ev, [value.start, value.stop, value.step], found))
+    if (isinstance(value, HOLDERS) or hasattr(type(value), "__next__")) and reaches_graph_value(
+        value
+    ):
+        raise _not_for_python(value)
     ev.outside.given[id(value)] = value
     return value
 
@@ -189,7 +195,7 @@ def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> 
         return Built(iter, items)
     if objects:
         refuse_keeping(value)
-    if holds_graph_values(value):
+    if reaches_graph_value(value):
         raise _not_for_python(value)
     return value
 
@@ -202,33 +208,6 @@ def _not_for_python(value: Value) -> UnsupportedSyntaxError:
         construct="Call",
         remedy="Make it outside the compiled function, or pass Tensors, lists and dicts",
     )
-
-
-def holds_graph_values(value: Value) -> bool:
-    """Return whether an object that evaluated code made holds a graph value at any depth."""
-    seen: set[int] = set()
-
-    def holds(x: Value) -> bool:
-        if isinstance(x, (GraphTensor, HostValue)):
-            return True
-        if id(x) in seen or isinstance(x, (str, int, float, type, types.ModuleType, Tensor)):
-            return False
-        seen.add(id(x))
-        parts: list[Value] = []
-        if isinstance(x, dict):
-            parts += x.values()
-        elif isinstance(x, (list, tuple, set, frozenset, collections.deque)):
-            parts += x
-        elif isinstance(x, functools.partial):
-            parts += [x.func, x.args, x.keywords]
-        elif isinstance(x, BaseException):
-            parts.append(x.args)
-        parts += getattr(x, "__dict__", {}).values() if not callable(x) else ()
-        slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
-        parts += [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
-        return any(map(holds, parts))
-
-    return holds(value)
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:

@@ -24,7 +24,7 @@ from .flow import Maybe, Undefined
 from .functions import Choice, Function
 from .ranges import GraphRange
 
-__all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "MUTATORS", "WINDOWS"]
+__all__ = ["CONTAINERS", "COPIED", "HOLDERS", "IMMUTABLE", "MUTATORS", "WINDOWS"]
 
 # Classes whose objects nothing can change, or whose changes the evaluation follows.
 IMMUTABLE: tuple[type, ...] = (
@@ -34,6 +34,8 @@ IMMUTABLE: tuple[type, ...] = (
     Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
     operator.methodcaller, *VALUE_TYPES,
 )  # fmt: skip
+# Classes among them whose objects hold any values, which Python does not let us replace.
+HOLDERS = (types.CellType, operator.itemgetter, operator.methodcaller)
 # Containers that are copied when they are read from outside; see `state.containers`.
 COPIED: tuple[type, ...] = (list, dict, set)
 # Views of other objects, and of the environment, which may change while the function runs.

@@ -5,14 +5,33 @@ The modules of `frontend.evaluation` call these functions. They never evaluate s
 
 from __future__ import annotations
 
+import gc
+import types
 from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue
+from ...tensor import Tensor
 from ..types import Value
 from .flow import Maybe
+from .ranges import GraphRange
 
-__all__ = ["depends_on_graph", "pairs", "sequence_like", "tuple_like", "with_subgraphs"]
+__all__ = [
+    "depends_on_graph",
+    "pairs",
+    "reaches_graph_value",
+    "sequence_like",
+    "tuple_like",
+    "with_subgraphs",
+]
+
+# Classes of objects that hold far more than what belongs to them.
+_OPAQUE = (
+    types.ModuleType, types.FunctionType, types.CodeType, types.TracebackType, type, np.ndarray,
+    Tensor,
+)  # fmt: skip
 
 
 def depends_on_graph(value: Value) -> bool:
@@ -25,6 +44,20 @@ def depends_on_graph(value: Value) -> bool:
         return any(map(depends_on_graph, value)) or any(map(depends_on_graph, value.values()))
     if isinstance(value, slice):
         return any(map(depends_on_graph, (value.start, value.stop, value.step)))
+    return False
+
+
+def reaches_graph_value(value: Value, limit: int = 2000) -> bool:
+    """Return whether a graph value can be reached from an object, by at most `limit` references."""
+    seen, waiting = {id(value)}, [value]
+    while waiting and len(seen) < limit:
+        found = waiting.pop()
+        if isinstance(found, (GraphTensor, HostValue, GraphRange)):
+            return True
+        if not isinstance(found, _OPAQUE):
+            inner = [x for x in gc.get_referents(found) if id(x) not in seen]
+            seen.update(map(id, inner))
+            waiting += inner
     return False
 
 
