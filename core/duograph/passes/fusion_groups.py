@@ -109,7 +109,7 @@ class Grouping:
             self.join(at, node, *shape)
 
     def is_literal(self, node: GraphNode) -> bool:
-        """Return whether a node is a constant of equal elements, which kernels contain as a number."""
+        """Return whether a node is a constant of equal elements, which kernels can inline."""
         if node.op is constant:
             array = node.attributes["value"].array
             return bool(array.size == 1 and array.dtype.kind in "biuf")
