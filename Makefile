@@ -1,11 +1,13 @@
 # Each target sets up what it needs, on a machine that has Python >= 3.10, a C compiler and make.
-# Everything is installed under this folder: .venv, for `make bench` .venv-bench and .venv-mindspore, for `make bench-gpu` .venv-gpu.
+# Everything is installed under this folder: .venv, for `make bench` .venv-bench and .venv-mindspore, for `make bench-gpu`
+# .venv-gpu, for `make test-torch` .venv-torch.
 #
 #   make demo      train on handwritten digits          make docs    reference pages from docstrings
 #   make test      required for every change (< 15 min) make lint    formatter, ruff and mypy
 #   make test-all  every device and check in full       make setup   install only
 #   make bench     speed against other frameworks       make clean   remove .venv and all build products
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed, with PyTorch and JAX
+#   make test-torch    the example backend on PyTorch, which it downloads
 #   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
 #   make parity    docstring examples of MindSpore, here and there
 #   make parity-calls    sampled calls of MindSpore's functions, here and there
@@ -34,7 +36,8 @@ NATIVE := $(shell find backend_cpu backend_cuda/duograph_cuda/native core/duogra
 SIDE_BY_SIDE = -n $(JOBS) --dist worksteal
 # Hundreds of tests start a Python process; without .pyc files each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
-PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+# The plugin on PyTorch has an environment of its own: PyTorch is a large download.
+PLUGINS := $(filter-out plugins/torch,$(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml)))
 
 # The slowest folders come first, so that both processes are busy until the end.
 TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
@@ -43,7 +46,7 @@ TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all parity parity-calls clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
+.PHONY: setup demo test test-all test-torch parity parity-calls clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -61,7 +64,7 @@ test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: export DUOGRAPH_OUTSIDE = full
 test-all: export DUOGRAPH_GRADIENTS = full
 test-all: export DUOGRAPH_ONNX = full
-test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files
+test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files test-torch
 
 lint: setup
 	$(BIN)/ruff check .
@@ -92,6 +95,13 @@ quick-OpenCL: export DUOGRAPH_CACHE_LIMIT = 0
 quick-%: setup
 	@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
 	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick; fi
+
+# The backend on PyTorch: its own tests and training with torch.compile's usual compiler; the rest of the suite with
+# one that takes milliseconds for each of its thousands of functions, not seconds.
+test-torch: .venv-torch/.duograph
+	PYTHONPATH=tests .venv-torch/bin/pytest $(SIDE_BY_SIDE) tests/plugins/test_torch.py
+	.venv-torch/bin/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device Torch -k test_training
+	DUOGRAPH_TORCH_COMPILER=aot_eager .venv-torch/bin/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device Torch
 
 N ?= 2000
 FIRST ?= 0
@@ -247,6 +257,19 @@ endef
 	.venv-mindspore/bin/pip install $(PIP_QUIET) -r benchmarks/peers-mindspore.txt
 	@touch $@
 
+.venv-torch/.torch: plugins/torch/pyproject.toml
+	@$(PREFLIGHT)
+	@echo "duograph: installing PyTorch into .venv-torch, a large download"
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install $(PIP_QUIET) 'setuptools>=64' wheel torch
+	@touch $@
+
+.venv-torch/.duograph: .venv-torch/.torch $(CORE) $(NATIVE) $(wildcard plugins/torch/duograph_torch/*.py) pyproject.toml setup.py
+	$(CLEAN_COPY)
+	.venv-torch/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps ./build/clean ./plugins/torch
+	.venv-torch/bin/pip install $(PIP_QUIET) 'duograph[conformance]'
+	@touch $@
+
 .venv-gpu/.peers: benchmarks/peers-gpu.txt
 	@$(PREFLIGHT)
 	$(PYTHON) -m venv .venv-gpu
@@ -274,4 +297,4 @@ clean:
 
 # `make clean` keeps the environments of the benchmarks, which are large downloads.
 clean-bench:
-	rm -rf .venv-bench .venv-mindspore .venv-gpu
+	rm -rf .venv-bench .venv-mindspore .venv-gpu .venv-torch

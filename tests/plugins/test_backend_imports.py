@@ -14,7 +14,7 @@ PACKAGES = [
     "backend_cuda/duograph_cuda",
     *(
         f"plugins/{name}/duograph_{name}"
-        for name in ("inner_ring", "null", "reference", "template")
+        for name in ("inner_ring", "null", "reference", "template", "torch")
     ),
 ]
 # The seam itself, and the types that cross it: values, graphs and errors.
@@ -22,6 +22,7 @@ SEAM = (
     "duograph.backend",
     "duograph.dtype",
     "duograph.errors",
+    "duograph.ir.builder",
     "duograph.ir.epilogue",
     "duograph.ir.graph",
     "duograph.ir.text",

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import context
 from ..backend import registry
+from ..backend.protocol import Backend
 from ..dtype import DType, bool_, complex64, float32, float64, int32
 from ..execution.kernel_choice import fallback_counts
 from ..placement import device_of
@@ -123,6 +124,17 @@ class Session:
         """Return the (case, dtype) pairs for which the suite tests compiled code."""
         if not self.quick:
             return self.forward()
+        return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
+
+    def whole(self) -> tuple[str, Sequence[Any]]:
+        """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
+
+        A quick run leaves them out, as a compiler may take seconds for each.
+        """
+        backend = registry.backend(self.name)
+        takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
+        if self.quick or not takes:
+            return "case,dtype", []
         return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
 
     def gradient(self) -> tuple[str, Sequence[Any]]:

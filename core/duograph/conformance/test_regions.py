@@ -1,12 +1,13 @@
-"""Tests that fused kernels compute what the kernels of single ops compute.
+"""Tests that fused kernels and whole functions compute what the kernels of single ops compute.
 
-They run on backends that compile. All samples of a case are compiled as one program. Regions of a
+They run on backends that compile. All samples of a case are compiled as one function. Regions of a
 single op, which are not profitable and so never fused otherwise, are compiled here too.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ import duograph as ms
 from ..backend import registry
 from ..backend.costs import Costs, FusionLimits
 from ..backend.protocol import Backend
+from ..dtype import DType
 from ..errors import DTypeError, UnsupportedOpError
+from .case import OpCase, Sample
 from .check import arrays_of, call_text, fail_with, indented, results_of, substitute, to_tensor
 from .compare import difference_of
 from .session import Session, over
@@ -26,6 +29,7 @@ from .session import Session, over
 DTYPES = {"bool", "uint8", "int32", "int64", "float16", "float32", "float64"}
 # Tolerances for sums in another order.
 NEAR = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-13}
+NEAR |= {"complex64": NEAR["float32"], "complex128": NEAR["float64"]}
 
 
 def _refuses(session: Session) -> str | None:
@@ -52,7 +56,23 @@ def test_regions(case, dtype, session, monkeypatch):
     if problem is not None:
         pytest.skip(f"{session.name}: {problem}")
     monkeypatch.setattr(type(registry.backend(session.name)), "costs", _least_costs)
-    wanted = []
+    kept = _eager(case, dtype)
+    exact = not any(op.is_reduction for op in ops)
+    near = None if exact else NEAR.get(np.dtype(dtype.np).name)
+    _compare(case, kept, "O1", "kernel and region", near)
+
+
+@over(Session.whole)
+def test_whole_functions(case, dtype, session):
+    """Test that functions that the backend compiles or links as a whole agree with single ops.
+
+    They have level O2. Sums may round differently, and so may elementary functions.
+    """
+    _compare(case, _eager(case, dtype), "O2", "op by op and whole", NEAR.get(dtype.name))
+
+
+def _eager(case: OpCase, dtype: DType) -> list[tuple[Sample, Any, Any, Any]]:
+    """Return the samples of a case that the device takes: sample, arguments, keywords, results."""
     kept = []
     for sample in case.made(dtype):
         if not any(True for _ in arrays_of([list(sample.args), dict(sample.kwargs)])):
@@ -60,24 +80,37 @@ def test_regions(case, dtype, session, monkeypatch):
         try:
             put = functools.partial(to_tensor, kind=sample.kind)
             args, kwargs = substitute(sample.args, put), substitute(dict(sample.kwargs), put)
-            wanted.append(results_of(case.function(*args, **kwargs)))
+            wanted = results_of(case.function(*args, **kwargs))
         except (UnsupportedOpError, DTypeError):
             continue  # test_ops judges what the device refuses
-        kept.append((sample, args, kwargs))
+        kept.append((sample, args, kwargs, wanted))
     if not kept:
         pytest.skip("no sample has an array that the device takes")
-    calls = [(args, kwargs) for _, args, kwargs in kept]
+    return kept
+
+
+def _compare(
+    case: OpCase,
+    kept: list[tuple[Sample, Any, Any, Any]],
+    level: str,
+    what: str,
+    near: float | None,
+) -> None:
+    """Compile all samples of a case as one function, and compare its results with the eager ones.
+
+    Args:
+        near: the tolerance; None: equal to the bit.
+    """
     function = case.function
 
     def whole(calls):
         return [function(*args, **kwargs) for args, kwargs in calls]
 
-    compiled = ms.jit(whole, jit_level="O1")
+    compiled = ms.jit(whole, jit_level=level)
+    results = compiled([(args, kwargs) for _, args, kwargs, _ in kept])
     found = []
-    exact = not any(op.is_reduction for op in ops)
-    for (sample, _, _), want, value in zip(kept, wanted, compiled(calls), strict=True):
-        near = None if exact else NEAR.get(np.dtype(dtype.np).name)
-        text = difference_of(want, results_of(value), "kernel and region", near)
+    for (sample, _, _, want), value in zip(kept, results, strict=True):
+        text = difference_of(want, results_of(value), what, near)
         if text is not None:
             found.append(f"{call_text(case, sample)}\n{indented(text)}")
     fail_with(found)

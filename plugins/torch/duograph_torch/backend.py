@@ -1,0 +1,121 @@
+"""The backend on PyTorch: memory is CPU tensors, kernels are PyTorch's, graphs go to torch.compile.
+
+It shows the deepest of the seam's four levels, `Backend.compile_graph`: PyTorch's compiler receives
+the whole typed graph of a function, in which a softmax is still a softmax. Kernels and graphs use
+the same table of translations (`translations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.errors import DeviceMemoryError
+from duograph.ir.graph import Graph
+from duograph.op import Op
+from duograph.types import TensorType
+
+from .translations import DTYPES, WrongIndex, translated
+from .whole_graphs import compiled, compiler, refusal
+
+__all__ = ["Torch"]
+
+
+class Torch(Backend):
+    """A backend whose handles are CPU tensors of PyTorch.
+
+    A handle has the type `TORCH_DTYPES` of its values, and any shape of the right size.
+    """
+
+    name = "Torch"
+    dtypes = DTYPES
+
+    def devices(self) -> list[DeviceInfo]:
+        threads = torch.get_num_threads()
+        return [DeviceInfo(0, "PyTorch", f"PyTorch {torch.__version__}, {threads} threads")]
+
+    def compiler(self, device_id: int) -> str | None:
+        return f"torch.compile of PyTorch {torch.__version__}, backend {compiler()}"
+
+    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> torch.Tensor:
+        try:
+            if array.dtype == np.uint32:  # held as int64, see `translations`
+                return torch.from_numpy(array.astype(np.int64))
+            if array.dtype.name == "bfloat16":
+                return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+            return torch.from_numpy(array.copy())
+        except MemoryError:
+            raise DeviceMemoryError(f"Torch: got a request for {array.nbytes} bytes") from None
+
+    def copy_out(
+        self, handle: torch.Tensor, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+    ) -> np.ndarray[Any, Any]:
+        values = handle.reshape(shape).clone(memory_format=torch.contiguous_format)
+        if dtype.name == "bfloat16":
+            return values.view(torch.int16).numpy().view(dtype)
+        return values.numpy().astype(dtype, copy=False)
+
+    def prepare(
+        self,
+        op: Op,
+        types: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+        device_id: int,
+    ) -> Callable[..., Any] | None:
+        call = translated(op, types, attributes)
+        if call is None:
+            return None
+        shapes = [None if t is None else t.shape for t in types]
+        nbytes = sum(t.nbytes for t in call.results)
+
+        def run(*handles: torch.Tensor) -> Any:
+            given = [
+                None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
+            ]
+            try:
+                made = tuple([_own(v, given) for v in call(given, _raise)])
+            except RuntimeError as error:
+                raise _named(error, nbytes) from error
+            return made[0] if call.single else made
+
+        return run
+
+    def compile_graph(self, graph: Graph, device_id: int) -> Callable[..., Any] | str:
+        reason = refusal(graph)
+        if reason is not None:
+            return reason
+        run = compiled(graph)
+        shapes = [t.shape for t in graph.types[: graph.n_params] if isinstance(t, TensorType)]
+
+        def own(handles: tuple[torch.Tensor, ...], donated: Any = ()) -> Any:
+            given = [h.reshape(s) for h, s in zip(handles, shapes, strict=True)]
+            made: list[torch.Tensor] = []
+            for value in run(given):
+                made.append(_own(value, [*given, *made]))
+            return made[0] if graph.single else tuple(made)
+
+        return own
+
+
+def _raise(wrong: WrongIndex, indices: torch.Tensor, bad: torch.Tensor) -> None:
+    """Raise the error for the first index that is out of range, if there is one."""
+    if bad.any():
+        raise wrong(int(indices[bad][0]))
+
+
+def _own(value: torch.Tensor, others: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    """Return a result with memory of its own: a copy if it is a view of an operand."""
+    memory = value.untyped_storage().data_ptr()
+    if any(x is not None and x.untyped_storage().data_ptr() == memory for x in others):
+        return value.clone()
+    return value
+
+
+def _named(error: RuntimeError, nbytes: int) -> Exception:
+    """Return the framework's error for PyTorch's about memory, and any other one as it is."""
+    if "can't allocate memory" not in str(error):
+        return error
+    return DeviceMemoryError(f"Torch: got a request for {nbytes} bytes")
