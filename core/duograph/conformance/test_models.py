@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from .compare import difference_of
 from .models import IGNORED, MODELS
 from .oracle import on_oracle
 from .program_runs import settings_for
+from .session import Session
 
 # Number of the first steps that are compared. Rounding differences grow with each step.
 COMPARED = 4
@@ -65,6 +67,19 @@ def train(name: str, level: str | None = None, whole: bool = False) -> Training:
     return Training(losses, state, logits, later)
 
 
+def eager(name: str, session: Session) -> Training:
+    """Return what training line by line gave; tests in one process share it.
+
+    In a quick run these are the compared steps alone.
+    """
+    return _eager(name, str(session.device), not session.quick)
+
+
+@functools.cache
+def _eager(name: str, device: str, whole: bool) -> Training:
+    return train(name, whole=whole)
+
+
 def check_near(got: Training, want: Training) -> None:
     """Compare the first steps of two runs, whose sums may be in another order."""
     np.testing.assert_allclose(got.losses, want.losses, rtol=1e-4, atol=1e-5)
@@ -80,11 +95,8 @@ def check_falls(training: Training, below: float) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_training_model(name, session):
-    """I11: a model trains, and its first steps are those of the oracle.
-
-    A quick run makes no further steps.
-    """
-    got = train(name, whole=not session.quick)
+    """I11: a model trains, and its first steps are those of the oracle."""
+    got = eager(name, session)
     with on_oracle():
         want = train(name)
     check_near(got, want)
@@ -92,9 +104,9 @@ def test_training_model(name, session):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_training_model_compiled(name):
+def test_training_model_compiled(name, session):
     """I05: with its whole step compiled at level O0, a model trains as line by line to the bit."""
-    want, got = train(name), train(name, "O0")
+    want, got = eager(name, session), train(name, "O0")
     for what in ("losses", "state", "logits"):
         text = difference_of(getattr(want, what), getattr(got, what), what)
         assert text is None, f"line by line and compiled differ: {text}"
@@ -106,5 +118,5 @@ def test_training_model_optimised(name, session):
     if session.quick:
         pytest.skip("at level O0 only")
     got = train(name, "O2", whole=True)
-    check_near(got, train(name))
+    check_near(got, eager(name, session))
     check_falls(got, MODELS[name].below)
