@@ -94,7 +94,10 @@ class Logit(Primitive):
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return ``log(x / (1 - x))``, element by element."""
+        """Return ``log(x / (1 - x))``, element by element.
+
+        If `eps` of the constructor is not negative, x is first clamped to [eps, 1 - eps].
+        """
         return exponential.logit.public(x, None if self.eps < 0 else self.eps)
 
 

@@ -208,9 +208,15 @@ def _with_heads(
 def _band(
     mode: object, queries: int, keys: int, before: int, behind: int, mask: Tensor | None
 ) -> tuple[int, int, Tensor | None]:
-    """Return (first, last, mask): the keys that query 0 may attend to, for a `sparse_mode` number.
+    """Convert a `sparse_mode` number to a band of keys and the mask to apply as well.
 
-    `mask` is the attention mask to apply as well, or None.
+    Returns (low, high, mask): query i may attend to the keys i + low .. i + high. Modes: 0 is
+    `mask` within a band if there is a mask, 1 is `mask` alone, 2 and 3 are causal (for the first
+    and the last query aligned with the first and the last key), 4 is a band at the last key. The
+    mask is None in modes 2 to 4.
+
+    Args:
+        before, behind: MindSpore's pre_tokens and next_tokens, which bound the band.
     """
     least, most, last = -queries, keys, keys - queries
     if mode == 2:
@@ -239,7 +245,11 @@ def _band(
 
 
 def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | None:
-    """Combine `attn_mask` and `real_shift` into one attention mask with four axes, or None."""
+    """Combine the masks `attn_mask` (`seen`) and `real_shift` (`shift`); None if both are None.
+
+    The result has four axes. It is the bool mask without a shift, else a tensor of `dtype` that is
+    `shift`, or -inf where the user's mask forbids a key.
+    """
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):
             raise DTypeError(f"{_NAME}: got attn_mask of {seen.dtype.name}; wanted bool or uint8")

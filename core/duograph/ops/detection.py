@@ -270,11 +270,10 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Interpolate feature maps bilinearly at positions (y, x).
+    """Interpolate feature maps bilinearly at positions (y, x); return a tensor (n, p, q, C).
 
-    `rows` has the maps as (cells, C), and each box's map begins at row `start`. Positions have
-    shape
-    (n, p, q); the result has (n, p, q, C).
+    `rows` (cells, C) has the cells of all maps, one map after another; each box's map begins at row
+    `start`, which broadcasts with `y` and `x` (n, p, q), positions in units of cells.
     """
     total: Tensor | None = None
     for iy, wy in _corners(y, height):

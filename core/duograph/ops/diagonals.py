@@ -465,7 +465,11 @@ def _several(name: str, k: object) -> tuple[int, int] | None:
 
 
 def _place(align: str, at: int, spare: int) -> int:
-    """Return where diagonal `at` begins in a row with `spare` more elements than it has."""
+    """Return the column where the elements of diagonal number `at` begin in a padded row.
+
+    `align`, such as ``"RIGHT_LEFT"``, aligns diagonals above and below the main one; the row has
+    `spare` padding elements.
+    """
     above, below = align.split("_")
     return 0 if "LEFT" in (above if at >= 0 else "", below if at <= 0 else "") else spare
 
@@ -478,7 +482,7 @@ def _banded(
     padding: Tensor | Number,
     align: str,
 ) -> Tensor:
-    """Return matrices with the rows of `x` as diagonals, the highest first."""
+    """Return matrices whose diagonals k[0] .. k[1] are the rows of `x`, the highest first."""
     low, high = k
     if x.ndim < 2 or x.shape[-2] != high - low + 1:
         raise ShapeError(

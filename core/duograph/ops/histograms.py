@@ -433,7 +433,10 @@ class CompareAndBitpack(Primitive):
     """
 
     def __call__(self, x: Tensor, threshold: Tensor) -> Tensor:
-        """Return uint8; its last axis is an eighth of that of `x`, the first bit the highest."""
+        """Pack the bits ``x > threshold`` into uint8, eight elements of the last axis in one.
+
+        The first of the eight is the highest bit.
+        """
         if x.ndim < 1 or x.shape[-1] % 8:
             raise ShapeError(
                 f"CompareAndBitpack: got shape {x.shape}; wanted a last axis of a multiple of 8"

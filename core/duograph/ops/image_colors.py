@@ -179,7 +179,7 @@ class DataFormatVecPermute(Primitive):
         self.dst_format = wanted_format("DataFormatVecPermute", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the sizes (4,), or pairs (4, 2), in the order of the destination."""
+        """Reorder values (4,), or pairs (4, 2), one per axis, to the destination's data format."""
         if input_x.shape not in ((4,), (4, 2)):
             raise ShapeError(
                 f"DataFormatVecPermute: got shape {input_x.shape}; wanted (4,) or (4, 2)"

@@ -201,7 +201,12 @@ def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
 
 
 def _beta_parts(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Return (inside, swapped, a, b, x, factor) of the fraction that converges quickly."""
+    """Transform the arguments of the incomplete beta function so that its fraction converges.
+
+    Returns (inside, swapped, a, b, x, factor). `inside` is False where the arguments are outside
+    the domain, and the other values are dummies. `swapped` is True where (b, a, 1 - x) replaces (a,
+    b, x). `factor` multiplies the fraction: x^a (1 - x)^b / beta(a, b).
+    """
     inside = (a > 0) & (b > 0) & (x > 0) & (x < 1) & np.isfinite(a) & np.isfinite(b)
     a, b, x = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
     swapped = x > (a + 1) / (a + b + 2)
@@ -517,7 +522,7 @@ class Betainc(Primitive):
     op = betainc_by
 
     def __call__(self, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-        """Return I(x; a, b); the operands have one shape."""
+        """Return the regularised incomplete beta function I(x; a, b) of operands of one shape."""
         if not a.shape == b.shape == x.shape:
             raise ShapeError(
                 f"Betainc: got shapes {a.shape}, {b.shape} and {x.shape}; wanted the same"

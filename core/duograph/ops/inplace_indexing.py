@@ -199,7 +199,7 @@ def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False)
 def _tensor_index_put(
     self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """Return a copy with ``x[indices] = values`` or, with `accumulate`, the values added."""
+    """Return a copy with `values` written, or added if `accumulate`, at `indices`."""
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 
