@@ -109,7 +109,10 @@ class IsClose(Primitive):
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
 
     def __call__(self, input: Tensor, other: Tensor) -> Tensor:
-        """Return a bool tensor: True where the elements of x and y are close."""
+        """Return a bool tensor: True where the elements of `input` and `other` are close.
+
+        Close means within the tolerances `rtol` and `atol` of the constructor.
+        """
         found = comparison.isclose(input, other, self.rtol, self.atol, self.equal_nan)
         return found
 

@@ -132,7 +132,10 @@ def flash_attention_score(
 def _checked_layout(
     query: Tensor, key: Tensor, value: Tensor, heads: int, keep_prob: float, input_layout: str
 ) -> str:
-    """Check the arguments of attention; return the op's name for the layout `input_layout`."""
+    """Raise an error for invalid arguments of attention; return the internal name of the layout.
+
+    `input_layout` is MindSpore's name, such as ``"BNSD"``.
+    """
     layout = _LAYOUTS.get(input_layout) if isinstance(input_layout, str) else None
     if layout is None:
         raise ArgumentValueError(
@@ -165,7 +168,11 @@ def _with_dropout(
 ) -> Tensor:
     """Compute attention with dropout of the attention weights, which are stored in full.
 
-    `settings` are the attributes scale, low, high and layout of the op `attention`.
+    Args:
+        drop_mask: packed bits of the weights to keep, or None for random ones.
+        settings: the attributes (scale, low, high, layout) of the op `attention`.
+
+    Returns the attention's result, with the layout and dtype of `query`.
     """
     scale, low, high, layout = settings
     axes = AXES[layout]
@@ -269,7 +276,11 @@ def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | N
 
 
 def _dropped(weights: Tensor, mask: Tensor | None, keep: float) -> Tensor:
-    """Apply dropout to attention weights, with the bits of `mask` or else with random numbers."""
+    """Apply dropout to attention weights, with the bits of `mask` or else with random numbers.
+
+    `mask` is uint8, with one bit per weight, the lowest bit first. `keep` is the probability that a
+    weight is kept; kept weights are divided by it.
+    """
     if mask is None:
         return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)
     *lead, keys = weights.shape

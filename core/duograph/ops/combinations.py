@@ -248,7 +248,7 @@ class AddN(Primitive):
     op = add
 
     def __call__(self, x: Sequence[Tensor]) -> Tensor:
-        """Return the sum of the tensors."""
+        """Return the elementwise sum of a sequence of tensors."""
         return addn(x)
 
 

@@ -217,7 +217,11 @@ def _tables(
 
 
 def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
-    """Return each item's CTC loss (negative log likelihood) from forward variables `alpha`."""
+    """Return each batch item's CTC loss (negative log likelihood) from forward variables `alpha`.
+
+    `last` and `before` are the indices, into the flattened `alpha`, of the two states in which a
+    path may end. Where `empty` is True, only `last` counts.
+    """
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

@@ -117,7 +117,10 @@ def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
 def _index_add_arguments(
     name: str, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Return (axis, index, source) for calls as (dim, index, source) or (indices, y, axis)."""
+    """Return (axis, index, source) from either call form of `index_add`.
+
+    The forms are (dim, index, source) and (indices, y, axis), by position or by name.
+    """
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
