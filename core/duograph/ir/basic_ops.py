@@ -22,11 +22,11 @@ __all__ = ["cast_to", "check_number", "constant", "fill", "zeros_of"]
 
 
 def check_number(name: str, value: object, dtype: DType) -> None:
-    """Raise unless a value is a number that an element of `dtype` can be made of.
+    """Raise unless a value is a number from which an element of `dtype` can be made.
 
     Raises:
-        ArgumentError: no number.
-        ArgumentValueError: an int outside the range of an integer dtype.
+        ArgumentError: the value is no number.
+        ArgumentValueError: the value is an int outside the range of an integer dtype.
     """
     if not isinstance(value, (int, float, complex)):
         raise ArgumentError(f"{name}: got value={value!r}; wanted a number")
@@ -57,7 +57,10 @@ def _(shape, value, dtype):
 
 @op(name="constant", composite=False, differentiable=False)
 def constant(value: Any):
-    """Primitive op of graphs that returns an array known when the graph is built."""
+    """Primitive op of graphs that returns a NumPy array known when the graph is built.
+
+    `value` is that array as a `FrozenArray`.
+    """
 
 
 @constant.infer

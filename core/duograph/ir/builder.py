@@ -1,7 +1,7 @@
 """The graph builder: while it is current, op calls append typed nodes to a graph.
 
-The front end evaluates source with it; bodies of composites and gradient rules are traced with it.
-It runs no kernel, and its values have no data.
+The front end evaluates source code with it; `trace` records the bodies of composite ops and
+gradient rules with it. It runs no kernel, and its values have no data.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GraphTensor(Tensor):
         return repr(registry.current_device() if found is None else found)
 
     def _rebind(self, other: Tensor) -> None:
-        """Make this graph tensor refer to another graph value, as an in-place write does."""
+        """Make this symbolic tensor stand for graph value `other`, as an in-place write does."""
         builder = thread_state.builder or self._builder
         assert isinstance(builder, GraphBuilder)
         value = builder.operand(other, None)
@@ -81,10 +81,10 @@ class GraphBuilder:
     """Builds a graph: op calls of its thread append typed nodes while the builder is current.
 
     Attributes:
-        staged: whether Python source is being evaluated; eager tensors are then inputs of the
-            graph.
+        staged: whether the front end evaluates Python source with this builder; eager tensors
+            are then inputs of the graph.
         span: the source location that new nodes get.
-        device: where the graph will run, if that is known.
+        device: the device that will run the graph, if that is known.
     """
 
     staged = False
@@ -122,7 +122,10 @@ class GraphBuilder:
         return made
 
     def constant(self, value: object, dtype: DType | None = None) -> GraphTensor:
-        """Return a number, array or eager tensor as a value of the graph."""
+        """Append a node for a number, an array or an eager tensor; return the symbolic constant.
+
+        A number becomes a 0-d tensor of `dtype`; equal numbers of one dtype share a node.
+        """
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
             target = dtype or scalar_dtype(number)
@@ -142,14 +145,17 @@ class GraphBuilder:
         target._builder = value._builder
 
     def after_write(self, target: Tensor) -> Tensor:
-        """Return what functions return that have written to a graph tensor: the tensor itself."""
+        """Return the result of an in-place method that wrote to `target`: here `target`."""
         return target
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Check that a value of the graph may be a key; a builder of evaluated code may refuse."""
+        """Check that code may hash a symbolic tensor, for example as a dict key.
+
+        This class allows it always; the front end's builder overrides this method and may raise.
+        """
 
     def host(self, value: object) -> Any:
-        """Return a symbolic Python value unchanged; append other objects as constants."""
+        """Return a symbolic Python value unchanged; append a constant node for any other object."""
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -159,9 +165,10 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
-        """Convert an op call's operand (tensor, number, array) to a graph value; None stays None.
+        """Convert an operand of an op call (tensor, number, array) to a symbolic tensor.
 
-        A Python number takes the dtype `like` if that can hold numbers of its kind.
+        A Python number takes the dtype `like` if that dtype can hold numbers of its kind, else its
+        own default dtype. None, an absent operand, stays None.
         """
         if value is None:
             return None
@@ -192,7 +199,10 @@ class GraphBuilder:
         return self.constant(value)
 
     def value(self, value: object) -> Any:
-        """Convert a result of a traced function to a graph value, as a constant if need be."""
+        """Convert a result of a traced function to a graph value.
+
+        Numbers and arrays become constants.
+        """
         return self.host(value) if isinstance(value, HostValue) else self.operand(value, None)
 
     # ---- nodes --------------------------------------------------------------------------------
@@ -248,7 +258,10 @@ class GraphBuilder:
         return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
     def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
-        """Append the nodes of another graph, applied to given values; return its outputs."""
+        """Append copies of the nodes of another graph, with `values` for its parameters.
+
+        Returns the symbolic outputs.
+        """
         number: dict[int | None, int] = dict(enumerate(v._id for v in values))
         types = self.types
         for node in graph.nodes:
@@ -271,7 +284,7 @@ class GraphBuilder:
         return [self.tensor(number[i]) for i in graph.outputs]
 
     def finish(self, result: object) -> Graph:
-        """Return the finished graph, which returns one value or a tuple or list of values."""
+        """Return the finished graph; `result` is its output, or a tuple or list of outputs."""
         single = not isinstance(result, (tuple, list))
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         ids = tuple(self.value(x)._id for x in outputs)
@@ -279,7 +292,7 @@ class GraphBuilder:
 
     @contextmanager
     def current(self) -> Iterator[GraphBuilder]:
-        """Return a context manager that makes this graph builder receive the op calls."""
+        """Return a context manager that makes this builder record the op calls of this thread."""
         before = thread_state.builder
         thread_state.builder = self
         try:
@@ -304,9 +317,13 @@ def trace(
     variadic: bool = False,
     attributes: Attributes | None = None,
 ) -> Graph:
-    """Run a Python function on symbolic tensors of given types.
+    """Run a Python function on symbolic tensors and return the graph of its op calls.
 
-    Returns the graph of its op calls.
+    Args:
+        function: may call ops only; it runs no kernel.
+        types: a type for each parameter of the graph; None passes None to the function.
+        variadic: pass the tensors as one tuple rather than as separate arguments.
+        attributes: keyword arguments of the function.
     """
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
@@ -316,7 +333,10 @@ def trace(
 
 
 def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the graph of a composite op's body or decomposition, cached on the op."""
+    """Return the graph of a composite op's body, or of a primitive's decomposition rule.
+
+    The graph is cached on the op by operand types and attributes.
+    """
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

@@ -1,8 +1,8 @@
-"""Ops that exist only in graphs: control flow, calls, stacks of saved values, Python values.
+"""Ops that exist only in graphs: control flow, calls, stacks of residuals, Python values.
 
 Their operands may be tensors or host values (`HostType`): Python numbers, other Python objects, and
-stacks. Sub-graphs are attributes and closed: the node passes every value that a branch or loop body
-uses. The runtime executes these ops; backends never see them.
+stacks. Sub-graphs are attributes and have no free variables: the node passes every value that a
+branch or loop body uses. The runtime executes these ops; backends never see them.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[ValueType]) -> No
 
 @op(composite=False, graph_only=True)
 def switch(operands: Sequence[Tensor], branches: Sequence[Graph]):
-    """Graph op that runs one of several branches. Operands: (index, *xs); a branch takes xs.
+    """Graph op that runs one of several branches, chosen by an index.
 
-    The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All
-    branches return values of the same types.
+    The operands are (index, *xs); every branch is a graph that takes xs. The index is a 0-d bool or
+    integer tensor, or a host bool or int; False is branch 0. All branches return values of the same
+    types.
     """
 
 
@@ -85,13 +86,11 @@ def _(types, branches):
 
 @op(composite=False, graph_only=True)
 def while_loop(operands: Sequence[Tensor], body: Graph, n_carry: int):
-    """Graph op that repeats a body while a predicate holds.
+    """Graph op that repeats a body graph while a predicate holds.
 
-    Operands: (predicate, *carries, *invariants), where carries are the loop variables. The body
-    takes
-    (*carries, *invariants) and returns (predicate, *carries). The results are the carries of the
-    last
-    iteration.
+    The operands are (predicate, *carries, *invariants), where the `n_carry` carries are the loop
+    variables. The body takes (*carries, *invariants) and returns (predicate, *carries). The results
+    are the carries of the last iteration.
     """
 
 
@@ -126,10 +125,11 @@ def _(types, target: NamedGraph):
 
 @op(composite=False, graph_only=True)
 def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
-    """Graph op that runs a graph whose gradient is another graph, written by the user.
+    """Graph op that runs a graph whose gradient the user wrote as another graph.
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
-    cotangents of the first `n_args` operands. The other operands are captured values.
+    cotangents of the first `n_args` operands. The other operands are captured values, which get no
+    cotangent.
     """
 
 
@@ -152,7 +152,7 @@ SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 
 def is_single_op(graph: Graph) -> bool:
-    """Return whether a graph has at most one node, and that node no sub-graphs."""
+    """Return whether a graph has at most one node, and that node runs no sub-graph."""
     nodes = graph.nodes
     return not nodes or (len(nodes) == 1 and nodes[0].op not in SUBGRAPH_OPS)
 
@@ -162,10 +162,7 @@ def is_single_op(graph: Graph) -> bool:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def region(operands: Sequence[Tensor], body: Graph):
-    """Graph op that computes its `body` graph by one generated kernel.
-
-    The fusion pass inserts it.
-    """
+    """Graph op that computes its `body` graph by one generated kernel; fusion inserts it."""
 
 
 @region.infer
@@ -179,7 +176,7 @@ def _(types, body):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_new():
-    """Graph op that returns an empty stack, on which loops save values for their gradient."""
+    """Graph op that returns an empty stack; loops save residuals for their gradient on it."""
 
 
 @stack_new.infer
@@ -206,7 +203,8 @@ def _(types):
 def stack_pop(operands: Sequence[Tensor], types: Sequence[ValueType]):
     """Graph op that pops a stack's last entry: returns (stack, whether entries remain, *values).
 
-    The operand is (stack,); `types` are the types of the values. Popping an empty stack is a bug.
+    The operand is (stack,); `types` are the types of the popped values. Popping an empty stack is a
+    defect of the graph.
     """
 
 
@@ -278,10 +276,10 @@ _RANK = {BOOL: 0, INT: 1, FLOAT: 2}
 
 
 def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
-    """Return the result type (bool, int or float) of a function of Python numbers.
+    """Return the result type (bool, int or float) of a function in `SCALAR_FUNCTIONS`.
 
-    `int ** int` is an int in graphs. Python returns a float for a negative exponent; the executor
-    raises instead.
+    `types` are the operand types. `int ** int` is an int in graphs. Python returns a float for a
+    negative exponent; the runtime raises instead.
     """
     found = _ALWAYS.get(function)
     if found is not None:
@@ -310,7 +308,8 @@ def _(types, function):
 class HostConstant:
     """A Python object as a hashable attribute of a graph node.
 
-    Two are equal if they hold equal numbers or strings of one class, or the same object.
+    Two are equal if they hold numbers or strings of the same class and printed form, or the same
+    object.
     """
 
     __slots__ = ("value",)
@@ -388,9 +387,9 @@ class HostCall:
 def host_call(operands: Sequence[Tensor], run: HostCall, types: Sequence[ValueType]):
     """Graph op that calls a Python function; such calls keep their program order.
 
-    The function receives an eager Tensor for each tensor operand and the object for each host
-    value.
-    It must return a tuple with an eager Tensor, or a host object, for each entry of `types`.
+    The function `run.function` receives an eager Tensor for each tensor operand and the object for
+    each host value. It must return a tuple with an eager Tensor, or a host object, for each entry
+    of `types`.
     """
 
 

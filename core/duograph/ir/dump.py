@@ -33,9 +33,10 @@ class Dump:
         self.count = 0
 
     def watch(self, form: str = "") -> Callable[[str, Graph], None]:
-        """Return a callback of (name, graph) that writes each graph to a numbered file.
+        """Return a callback of (pass name, graph) that writes the graph to a numbered file.
 
-        `form` names a form of the function, such as its backward, in file names.
+        `form` is a prefix of the file names, such as "backward". At level 1 the callback writes
+        only the first and the final graph.
         """
         name = f"{form}_" if form else ""
 
@@ -47,7 +48,7 @@ class Dump:
         return write
 
     def write(self, what: str, graph: Graph) -> None:
-        """Write a graph to a numbered text file, and above level 2 to a Graphviz file."""
+        """Write a graph to the next numbered text file; at level 3 also to a Graphviz file."""
         name = f"{self.count:02d}_{re.sub(r'[^A-Za-z0-9_.]+', '_', what)}"
         self.count += 1
         (self.folder / f"{name}.ir").write_text(to_text(graph) + "\n", encoding="utf-8")
@@ -56,7 +57,10 @@ class Dump:
 
 
 def dump_of(name: str) -> Dump | None:
-    """Create the folder for the graph dumps of one compilation; None if dumps are off."""
+    """Create a folder for the graphs of one compilation, and return the writer for it.
+
+    `name` is the function's name. Returns None if `settings.save_graphs` is off.
+    """
     if not settings.save_graphs:
         return None
     base = re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:80] or "function"
@@ -82,7 +86,7 @@ def to_dot(graph: Graph) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     def draw(inner: Graph, pad: str, title: str) -> str:
-        """Append a graph's boxes to the Graphviz source; return the name of the results' box."""
+        """Append the boxes of a graph to the Graphviz text; return the name of its `return` box."""
         own = next(number)
         makers: dict[int, str] = {}
         lines.append(f"{pad}subgraph cluster_{own} {{")

@@ -1,7 +1,8 @@
-"""Splits a fused region that begins with a matmul or convolution into this op and the rest.
+"""Splits a fused region that begins with a matmul or convolution into that op and the rest.
 
-Backends whose kernels accept an epilogue, elementwise code applied to the result
-(`Backend.epilogues`), call it on the bodies of regions.
+The rest is the epilogue: element-wise code that a kernel applies to the result before storing it.
+Backends whose kernels accept an epilogue (`Backend.epilogues`) call this module on the bodies of
+regions.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ class Epilogue(NamedTuple):
     """A fused region split into a matmul or convolution and the elementwise nodes after it.
 
     Attributes:
-        product: the node of the matmul or convolution, which has a kernel of its own.
+        product: the node of the matmul or convolution, which a kernel of its own computes.
         tail: graph of the elementwise rest; its first parameter is the result of `product`.
-        reads: which operands of the region are the other parameters of `tail`.
+        reads: indices of the region's operands that are the other parameters of `tail`, in order.
     """
 
     product: GraphNode
@@ -29,7 +30,10 @@ class Epilogue(NamedTuple):
 
 
 def epilogue_of(body: Graph, names: Collection[str]) -> Epilogue | None:
-    """Split a fused region at its first node with one of the named ops; None if it has none."""
+    """Split the body graph of a fused region at its first node whose op name is in `names`.
+
+    Returns None if no node has one of these names.
+    """
     product = next((node for node in body.nodes if node.op.name in names), None)
     if product is None:
         return None

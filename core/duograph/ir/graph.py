@@ -32,7 +32,7 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 
 class SourceSpan(Protocol):
-    """Interface of a location in the user's source: file and lines that a graph node comes from."""
+    """Interface of a location in the user's source: file and line that a graph node comes from."""
 
     @property
     def file(self) -> str: ...
@@ -104,7 +104,7 @@ class Graph:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """All that running a graph does besides returning values, such as printing."""
+        """Side effects of running the graph, such as printing: the union of its nodes' effects."""
         found = self._effects
         if found is None:
             found = frozenset()
@@ -124,20 +124,21 @@ _writer: Callable[[Graph], str] = repr
 
 
 def install_writer(writer: Callable[[Graph], str]) -> None:
-    """Set the function that `str(graph)` calls to print a graph."""
+    """Set the function that returns the text of a graph for `str(graph)`."""
     global _writer
     _writer = writer
 
 
 class NamedGraph:
-    """A graph that nodes call by name, so that the graph may call itself.
+    """A graph that `call` nodes refer to by name, so that the graph may call itself.
 
     Attributes:
         name: unique within a program.
         graph: the graph; None until it is complete.
-        result_types: known before the graph is complete.
-        effects: side effects of all graphs that call each other recursively, once they are known.
-        lowered: executables by device, made by the runtime at the first call.
+        result_types: types of the graph's results, set before the graph is complete.
+        effects: side effects of the graph and of all graphs that it calls recursively; set once
+            these graphs are complete.
+        lowered: compiled programs of the graph by device, which the runtime stores at first call.
     """
 
     __slots__ = ("name", "graph", "result_types", "effects", "lowered")
@@ -169,9 +170,14 @@ class FrozenArray:
 def subgraph(
     graph: Graph, params: Sequence[int], nodes: Sequence[GraphNode], outputs: Sequence[int]
 ) -> Graph:
-    """Return selected nodes of a graph as a separate graph with newly numbered values.
+    """Copy some nodes of a graph into a separate graph whose values are numbered from 0.
 
-    `params` are the values, defined outside `nodes`, that become its parameters.
+    Args:
+        graph: the graph that the nodes are in.
+        params: ids of the values that become the parameters, in this order. They must include
+            all values that `nodes` read and do not define.
+        nodes: the nodes to copy, in program order.
+        outputs: ids of the values that the new graph returns.
     """
     new_ids: dict[int, int] = {i: k for k, i in enumerate(params)}
     types = [graph.types[i] for i in params]

@@ -14,15 +14,19 @@ RAISING_FUNCTIONS = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
 
 
 def may_divide_by_zero(node: GraphNode) -> bool:
-    """Return whether a graph node on Python numbers may raise, as a division by 0 does.
+    """Return whether a node computes with Python numbers and may raise, as a division by 0 does.
 
-    As in Python, it must run even if nothing reads its result.
+    Such a node must run even if nothing reads its result, because Python would raise there too.
     """
     return node.op is scalar and node.attributes["function"] in RAISING_FUNCTIONS
 
 
 def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
-    """Return the graph nodes that the wanted values need, that have side effects or may raise."""
+    """Return the nodes that must run if only the values `wanted` are read, in program order.
+
+    These are the nodes on which the wanted values depend, the nodes with side effects, the nodes
+    that may raise, and all nodes that one of these depends on.
+    """
     needed: set[int | None] = set(wanted)
     kept: list[GraphNode] = []
     for node in reversed(nodes):

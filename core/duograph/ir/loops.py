@@ -36,7 +36,8 @@ __all__ = [
 class Columns(NamedTuple):
     """A tensor's elements seen as `outer` blocks of `rows` rows of `width` adjacent elements.
 
-    A reduction over columns leaves one row of `width` elements for every block.
+    A reduction over columns combines the rows of each block into one row of `width` elements. For
+    example, float32[2, 3, 4] reduced over axis 1 is Columns(outer=2, rows=3, width=4).
     """
 
     outer: int
@@ -48,7 +49,10 @@ class Columns(NamedTuple):
 
 
 def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
-    """Return whether an op's scalar rule computes each element of a node's result."""
+    """Return whether an op's scalar rule computes each element of a node's result.
+
+    Nodes with complex tensors, absent operands or several results are not element-wise here.
+    """
     op = node.op
     if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
         return False
@@ -73,7 +77,7 @@ def operand_types(node: GraphNode, types: Sequence[ValueType]) -> list[TensorTyp
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:
-    """Return the strides, in elements, of a contiguous row-major array of a shape."""
+    """Return the strides, in elements, of a contiguous row-major array of the given shape."""
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
@@ -111,7 +115,10 @@ def strides_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, 
 
 
 def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
-    """Return the sorted axes that a reduction node removes from a tensor of a type."""
+    """Return the axes, sorted and not negative, that a reduction node removes from its operand.
+
+    `type_` is the type of the operand.
+    """
     axes = node.attributes["axis"]
     ndim = len(type_.shape)
     if axes is None or axes == ():
@@ -132,9 +139,10 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 
 
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """Return the rows and columns of a reduction over axes before the last, or None.
+    """Return how a reduction over axes before the last divides its operand into columns.
 
-    The reduced axes must be adjacent.
+    `type_` is the type of the operand. Returns None if the reduced axes are not adjacent, if none
+    of them is longer than 1, or if fewer than 2 elements follow them.
     """
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
@@ -165,7 +173,7 @@ def is_row_value(operand: Sequence[int], shape: Sequence[int], row: int) -> bool
 def gather_strides(
     node: GraphNode, source: TensorType, indices: TensorType
 ) -> tuple[list[int], list[int], int, int]:
-    """How a gather reads its operands.
+    """Return the strides with which a gather node reads its source and its indices.
 
     Returns:
         Strides of the source and of the indices per axis of the result, the stride that one unit
@@ -191,9 +199,10 @@ def gather_strides(
 def gathers_long_runs(
     node: GraphNode, operands: Sequence[TensorType], result: TensorType, least: int
 ) -> bool:
-    """Return whether each index of a gather reads at least `least` adjacent elements.
+    """Return whether a gather reads runs of at least `least` elements with constant strides.
 
-    Such a gather is worth reading through its index inside a fused loop.
+    A fused loop may then read the source of the gather through the indices. A run that covers the
+    whole result counts as long. Complex and empty gathers return False.
     """
     source, indices = operands
     if result.dtype.is_complex or not source.size or not result.size:
@@ -204,7 +213,10 @@ def gathers_long_runs(
 
 
 def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
-    """Return how a scatter divides its updates: one row of adjacent elements for each index."""
+    """Return how a scatter divides its updates: for each index, one row of adjacent elements.
+
+    `target` and `indices` are the types of the operands.
+    """
     axis = node.attributes["axis"]
     return Columns(
         math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
@@ -215,11 +227,11 @@ def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) ->
 
 
 def fits_column_loop(body: Graph) -> bool:
-    """Return whether one loop nest over columns can compute a fused region.
+    """Return whether one loop nest over columns can compute `body`, the graph of a fused region.
 
-    Such a region ends in reductions, or in scatters, that all have the same columns. The nest is
-    split wherever the strides of an operand change; every split must divide the next larger one,
-    and none may cut the columns.
+    The region must end in reductions or scatters that all have the same `Columns`. The nest is
+    split wherever the strides of an operand change. The number of elements inside each split must
+    divide that of the next larger one, and no split may lie inside a row of columns.
     """
     return _ColumnLoop(body).fits()
 
@@ -228,11 +240,11 @@ class _ColumnLoop:
     """Checks whether one loop nest over columns can compute a fused region.
 
     Attributes:
-        literals: results of `fill` and `constant` nodes, which are printed as numbers.
-        inner_gathers: gathers that are read where their result is used.
-        columns: columns of the reductions and scatters.
-        cuts: numbers of elements at which strides change.
-        n: elements of the whole loop, the largest size of any value.
+        literals: ids of results of `fill` and `constant` nodes, which are printed as numbers.
+        inner_gathers: by result id, the gathers whose results other nodes of the region read.
+        columns: the columns of all reductions and scatters; None for those that have none.
+        cuts: counts of innermost elements after which the strides of an operand change.
+        n: number of elements of the whole loop, which is the largest size of any value.
     """
 
     def __init__(self, body: Graph) -> None:
@@ -262,7 +274,10 @@ class _ColumnLoop:
         return type_
 
     def add(self, node: GraphNode) -> bool:
-        """Record what a node reads; return False if a loop nest over columns cannot compute it."""
+        """Record the strides with which a node reads its operands, and its columns if it reduces.
+
+        Returns False if no loop nest over columns can compute the node.
+        """
         result = node.results[0]
         if not node.operands:
             self.literals.add(result)
@@ -286,9 +301,9 @@ class _ColumnLoop:
         return all(self.read(i, shape) for i in node.operands)
 
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
-        """Record that the region reads value `i` broadcast to `shape`.
+        """Record the strides of value `i` where the region reads it broadcast to `shape`.
 
-        Returns whether the loop can.
+        Returns False if the loop nest cannot read it.
         """
         if i is None or i in self.literals:
             return True
@@ -299,9 +314,10 @@ class _ColumnLoop:
         return True
 
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
-        """Record that the region gathers from an operand.
+        """Record the strides of a gather's operands where its result is broadcast to `shape`.
 
-        Returns whether the loop nest can do so.
+        Returns False if an operand is no parameter of the region: the loop nest cannot read it
+        then.
         """
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:
@@ -315,7 +331,10 @@ class _ColumnLoop:
         return True
 
     def scatter(self, node: GraphNode) -> bool:
-        """Note a scatter at the end of a fused region; return whether the loop nest computes it."""
+        """Record the columns and strides of a scatter at the end of a fused region.
+
+        Returns False if the loop nest cannot compute the scatter.
+        """
         target, indices, updates = node.operands
         assert target is not None and indices is not None
         n_params = self.body.n_params

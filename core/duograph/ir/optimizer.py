@@ -21,7 +21,10 @@ Watch: TypeAlias = Callable[[str, Graph], None]
 
 
 class Optimizer(Protocol):
-    """Interface of the graph passes, as code that lowers graphs calls them."""
+    """Interface of the graph passes for code that lowers graphs.
+
+    `duograph.passes` implements it.
+    """
 
     def optimize(
         self,
@@ -32,16 +35,25 @@ class Optimizer(Protocol):
         notes: list[str],
         state: Collection[int],
     ) -> Graph:
-        """Return the graph after all passes of a jit level, for the backend of `device`.
+        """Run all passes of a jit level (O0, O1, O2) on a graph; return the optimised graph.
 
-        Passes append lines for the user to `notes`; `state` are parameters that hold state which
-        the graph does not write.
+        Args:
+            graph: the graph, which is left unchanged.
+            device: the passes ask the backend of this device for costs and kernels.
+            level: the jit level.
+            watch: called with the name of each pass and the graph after it.
+            notes: list to which passes append lines for the user.
+            state: indices of the graph parameters that receive Parameters which the graph does
+                not write.
         """
 
     def body_of(
         self, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> Graph:
-        """Return the optimised body, or decomposition, of an op for operands of given types."""
+        """Return the optimised graph of an op's Python body, or of its decomposition rule.
+
+        The graph takes operands of the given types; None is an absent optional operand.
+        """
 
 
 _loaders: list[Callable[[], Optimizer]] = []

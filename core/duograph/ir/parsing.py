@@ -1,7 +1,7 @@
 """Parses printed graphs; `ir.text` describes the format.
 
-Tests, tools and bug reports use it. Python functions cannot be read back: the parser makes host
-calls that raise when they run.
+Tests, tools and readers of bug reports use it. Python functions have no text: in place of a host
+call the parser makes one that raises when it runs. It imports and calls nothing that a text names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LONGEST = 1000
 
 
 class _Shown:
-    """Replacement for a Python object in a parsed graph: only its printed form is known."""
+    """Replacement in a parsed graph for a Python object of which only the printed form is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -51,7 +51,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth) of a graph's text, without its strings."""
+    """Yield (index, character, bracket depth) for each character outside string literals."""
     depth = 0
     quote = ""
     escaped = False
@@ -119,7 +119,10 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """Parse the end of a line of a printed graph, ` : types ! effects`; return both parts."""
+    """Parse the end of a line of a printed graph, ` : types ! effects`.
+
+    Returns the types and the effects.
+    """
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -135,8 +138,9 @@ class _Reader:
         lines: (number, text without comment, whole text) of each line that is not empty.
         at: how many lines were read.
         last: number and text of the line that was read last; errors name it.
-        named: named graphs that were defined or called.
-        defined: names that were defined.
+        depth: how many graphs enclose the current line.
+        named: graphs that the text defines or calls, by name.
+        defined: names of the graphs that the text has defined so far.
     """
 
     def __init__(self, text: str) -> None:
@@ -189,9 +193,9 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """Parse a graph from its header line on.
+        """Parse a graph whose header is `line`, up to its closing brace.
 
-        Returns it with the types and effects it declares.
+        Returns the graph, and the (types, effects) that its header declares.
         """
         self.depth += 1
         if self.depth > _DEPTH:
@@ -280,7 +284,10 @@ class _Scope:
         return GraphNode(op, tuple(operands), {**attributes, **given}, results, single)
 
     def blocks(self) -> dict[str, Graph | tuple[Graph, ...]]:
-        """Parse the sub-graphs of a printed graph node up to the node's closing brace."""
+        """Parse the sub-graphs of a printed node, up to the closing brace of the node.
+
+        Returns them by the name of the node's attribute that holds them.
+        """
         made: dict[str, Graph | tuple[Graph, ...]] = {}
         while True:
             line = self.reader.next("a graph inside the node, or the closing brace")
@@ -299,7 +306,10 @@ class _Scope:
                 made[name] = (*several, self.reader.graph(rest)[0])
 
     def value(self, text: str, is_type: bool = False) -> Any:
-        """Parse the text of a node's attribute; return the value."""
+        """Parse the text of a node's attribute; return the Python value.
+
+        `is_type` says that the text names types, so that `bool` is a host type and not the dtype.
+        """
         if text[:1] in "([":
             items = _split(text[1:-1])
             if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):

@@ -56,7 +56,14 @@ def _list(items: list[str], single: bool) -> str:
 
 
 class _Writer:
-    """Prints one graph, and the named graphs that its nodes call."""
+    """Prints one graph, and the named graphs that its nodes call.
+
+    Attributes:
+        whole: whether arrays are printed with all elements.
+        locations: whether lines end in source locations.
+        names: printed name of each named graph, by `id`.
+        named: the named graphs met so far, which are printed after the main graph.
+    """
 
     def __init__(self, whole: bool, locations: bool = True) -> None:
         self.whole = whole

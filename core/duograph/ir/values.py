@@ -1,7 +1,8 @@
-"""Symbolic Python values in graphs: numbers and objects that are known only when the graph runs.
+"""Symbolic Python values in graphs: numbers and objects known only when the graph runs.
 
-The front end computes with them as with Python numbers; each operation appends a node. They have no
-value at compile time, and reading one is an error.
+The front end computes with them as with Python numbers: each operation appends a node to the graph
+under construction. They have no value at compile time; code that asks for one, as `if x:` does,
+gets the error `NeedsValue`.
 """
 
 from __future__ import annotations
@@ -104,9 +105,14 @@ class GraphScalar(HostValue):
         return self
 
     def apply(self, function: str, *operands: object) -> GraphScalar:
-        """Append a node that applies a function of Python numbers, such as add.
+        """Append a `scalar` node, which applies a function of Python numbers when the graph runs.
 
-        Returns its result.
+        Args:
+            function: name in `SCALAR_FUNCTIONS`, such as "add".
+            operands: Python or symbolic numbers.
+
+        Returns:
+            The symbolic result.
         """
         builder: Any = thread_state.builder or self._builder
         return builder.append(
@@ -141,7 +147,11 @@ class GraphScalar(HostValue):
 
 
 def number_of(x: Any, kind: HostType) -> Any:
-    """Convert a number to int, float or bool; append a node for it if the number is symbolic."""
+    """Convert a number to a Python int, float or bool, as `int(x)`, `float(x)` and `bool(x)` do.
+
+    For a symbolic number or a one-element graph tensor, this appends a node that converts when the
+    graph runs, and returns the symbolic result.
+    """
     if isinstance(x, GraphScalar):
         return x if x._type is kind else x.apply(kind.name, x)
     if isinstance(getattr(x, "_type", None), TensorType):

@@ -1,7 +1,7 @@
 """The graph verifier: derives every type and effect from the ops' rules and compares.
 
-Tests and debug mode call it after each pass, and it always checks graphs of plugin passes. It
-changes nothing.
+Tests and debug mode call it after each pass; graphs of plugin passes are always checked. It changes
+no graph: it returns or raises.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def verify(graph: Graph) -> Graph:
 
 
 class _Verifier:
-    """Checks the types, effects and value definitions of graphs, each graph once."""
+    """Checks the types, effects and value definitions of a graph and of all graphs inside it.
+
+    Attributes:
+        done: `id` of each graph already checked; a graph that several nodes call is checked once.
+    """
 
     def __init__(self) -> None:
         self.done: set[int] = set()
@@ -95,12 +99,12 @@ class _Verifier:
 
 
 def _inside(context: Context) -> str:
-    """Return the part of an error message that shows the nodes around a sub-graph."""
+    """Return error-message lines that show the nodes whose sub-graphs enclose the wrong node."""
     return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in context)
 
 
 def _near(graph: Graph, k: int) -> str:
-    """Return a graph node printed with its neighbours, and marked, for an error message."""
+    """Return the text of node `k` of a graph, marked by ">", between its neighbours' texts."""
     return "\n".join(
         ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
         for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))

@@ -76,9 +76,10 @@ CLEANUP = (
 
 
 def clean_up(graph: Graph, context: PassContext) -> Graph:
-    """Run the clean-up passes, then plugins' graph passes, on a graph; return the result.
+    """Run `CLEANUP` and then all plugins' graph passes on a graph; return the new graph.
 
-    A graph of one node is returned as it is: eager mode prepares each op as such a graph.
+    A graph of one node without sub-graphs is returned as it is: eager mode prepares each op as such
+    a graph.
     """
     if is_single_op(graph):
         return graph
@@ -116,10 +117,9 @@ PIPELINE = (
 def run(graph: Graph, context: PassContext | None = None) -> Graph:
     """Run the graph passes of a jit level (O0 to O2) on a graph; return the new graph.
 
-    With `set_context(debug=True)` the verifier checks the graph before the first and after each
-    pass; it always checks it after those of plugins. `context.watch` is called with the graph
-    before
-    the first pass ("read"), after each pass, and at the end ("done").
+    With `set_context(debug=True)` the verifier checks the graph before the first pass and after
+    each one. It always checks the graph after a plugin's pass. `context.watch` is called with the
+    graph before the first pass ("read"), after each pass, and at the end ("done").
     """
     context = context or PassContext()
     watched = _is_watched(context)
@@ -151,7 +151,7 @@ def _is_watched(context: PassContext) -> bool:
 
 
 def _show(name: str, graph: Graph, context: PassContext) -> None:
-    """Verify a graph if the debug setting is on, and pass it to the dump callback, if any."""
+    """Verify a graph if the debug setting is on, and pass it to `context.watch`, if that is set."""
     if settings_of.settings.debug:
         verify(graph)
     if context.watch is not None:
@@ -165,7 +165,10 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 
 
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the optimised graph of a composite op's body for given types, cached."""
+    """Return the graph of an op's body, or of its decomposition, after the passes of O0.
+
+    The parameters have the given types; None is an absent optional operand. The graph is cached.
+    """
     graph = expand(op, types, attributes)
     # in debug mode the verifier has checked it
     depends = (settings_of.settings.debug, tuple(plugin_passes()))

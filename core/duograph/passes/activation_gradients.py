@@ -1,4 +1,4 @@
-"""Graph pass that computes derivatives of activations in the forward part, beside the activation.
+"""Graph pass that computes derivatives of activations in the forward part of a graph.
 
     %1 = gelu_tanh(%0)                          %1 = gelu_tanh(%0)
     ...                                         %4 = gelu_tanh_grad(1, %0)
@@ -6,8 +6,9 @@
                                                 %3 = mul(%2, %4)
 
 The fused region of the activation then computes common parts, such as the tanh, once, and the
-derivative is kept in memory in place of the operand. The gradients that the pass handles are linear
-in their first operand, so every bit stays; 16-bit gradients round once and are left as they are.
+program keeps the derivative in memory instead of the activation's operand. The gradient ops that
+the pass handles are linear in their first operand, so every bit stays. With 16-bit floats the
+product would be rounded twice; such gradients stay.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ ACTIVATIONS = frozenset(GRADIENTS.values())
 
 @everywhere
 def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
-    """Compute each activation's derivative beside it; make its gradient a multiplication."""
+    """Compute each activation's derivative beside it; make its gradient a multiplication.
+
+    This applies only if just the activation and its gradient read the activation's operand.
+    """
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:
         for i in dict.fromkeys(node.operands):
@@ -81,7 +85,11 @@ def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
 def _gradient_of(
     node: GraphNode, readers: Mapping[int | None, list[GraphNode]], types: Sequence[ValueType]
 ) -> GraphNode | None:
-    """Return an activation's gradient node if only these two read the activation's operand."""
+    """Return the gradient node of an activation whose derivative may be computed beside it.
+
+    `readers` are the nodes that read each value. Returns None unless the activation and one
+    gradient node alone read the activation's operand, with equal types of float32 or float64.
+    """
     if node.op not in ACTIVATIONS:
         return None
     x = node.operands[0]
@@ -99,7 +107,10 @@ def _gradient_of(
 def _derivative(
     node: GraphNode, gradient: GraphNode, types: list[ValueType]
 ) -> tuple[GraphNode, GraphNode]:
-    """Return two nodes: the constant 1, and the activation's derivative (its gradient of 1)."""
+    """Return two new nodes: the constant 1, and the activation's derivative computed from it.
+
+    `types` is extended by the types of their results.
+    """
     x = types[node.operands[0] or 0]
     assert isinstance(x, TensorType)
     first = len(types)

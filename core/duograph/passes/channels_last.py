@@ -1,4 +1,4 @@
-"""Graph pass that converts convolutions and nearby ops to channels-last layout where that pays.
+"""Graph pass that converts convolutions and nearby ops to channels-last if that pays.
 
     %2 = conv(%0, %1)                           %4 = transpose(%0, perm=(0, 2, 3, 1))
     %3 = relu(%2)                    ->         %5 = conv_channels_last(%4, %1)
@@ -6,13 +6,14 @@
                                                 %3 = transpose(%6, perm=(0, 3, 1, 2))
 
 A *cluster* is a set of nodes connected by values that can be channels-last: convolutions whose
-weights are call-invariant, pooling, elementwise ops, reductions, and movement along axes. Layouts
-are explicit in shapes, so a channels-last value is one of another shape. A value is transposed at
-most once where it enters a cluster, and at most once where something outside reads it; a value with
-one element per channel is only reshaped. A cluster is converted as a whole, or left alone when its
-transposes would cost more than the faster convolutions save (`pays`).
+weights are call-invariant, pooling, elementwise ops, reductions, and movement along axes. A layout
+is visible in the shape: the channels-last form of a value is another value, of another shape. A
+value is transposed at most once where it enters a cluster, and at most once where a node outside
+reads it; a value with one element per channel is only reshaped. A cluster is converted as a whole.
+It stays as it is if its transposes would cost more than the faster convolutions save (`pays`).
 
-Graphs keep their parameters and results, sub-graphs too: a cluster ends at the border of its graph.
+Graphs and sub-graphs keep their parameters and results, so a cluster never extends into another
+graph.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_ch
 
 
 class Cluster(NamedTuple):
-    """What decides whether a group of connected nodes is converted to channels-last layout.
+    """Measures of a cluster, from which `pays` decides whether to convert it to channels-last.
 
     Attributes:
         convolutions: number of convolutions among the nodes.
         traffic: bytes that the convolutions read and write, without weights.
-        moved: bytes of the values that must be transposed where the group begins and ends.
+        moved: bytes of the values that must be transposed at the borders of the cluster.
         borders: number of such values.
     """
 
@@ -63,16 +64,17 @@ class Cluster(NamedTuple):
 
 
 def pays(cluster: Cluster, costs: LayoutCosts) -> bool:
-    """Return whether a group's conversion to channels-last saves more than its transposes cost."""
+    """Return whether converting a cluster to channels-last saves more than its transposes cost."""
     return cluster.moved * costs.traffic_per_transpose <= cluster.traffic
 
 
 def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) -> bool:
-    """Return whether a convolution is about as fast with channels last as with channels first.
+    """Return whether a convolution is fast enough in channels-last layout to be converted.
 
     Channels-last kernels are fast if their vectors of output channels are full and the convolution
     is dense or depthwise. A 1x1 convolution whose input is channels-last already (`follows`) is
-    converted in any case: transposing its input would cost more.
+    converted in any case: transposing its input would cost more. `weight` is the type of the
+    weight.
     """
     outputs, inputs, *kernel = weight.shape
     depthwise = inputs == 1 and outputs == groups
@@ -81,10 +83,11 @@ def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) ->
 
 
 def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Convert groups of convolutions and nearby ops to channels-last where that pays.
+    """Convert clusters of convolutions and nearby ops to channels-last where that pays.
 
-    Composites must be decomposed, and dead nodes removed. `context.notes` receives a line about
-    what was converted, and one for each reason why convolutions were not.
+    Composites must be decomposed, and dead nodes removed, before. The pass appends to
+    `context.notes` a line about what it converted, and one for each reason why it left convolutions
+    as they were.
     """
     work = _Conversions(context)
     made = work.graph(graph, context.state)
@@ -94,9 +97,15 @@ def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Grap
 
 
 class _Conversions:
-    """Converts graphs to channels-last layout, and counts conversions for the log.
+    """Converts a graph and its sub-graphs to channels-last layout, and counts conversions.
 
-    A sub-graph is converted once for each set of parameters that are the same in every call.
+    A sub-graph is converted once for each set of call-invariant parameters.
+
+    Attributes:
+        claims: the backend's cached answers to whether it has a kernel for an op.
+        done: converted graphs by (graph, call-invariant parameters).
+        converted: the clusters that were converted.
+        rejected: number of convolutions that stay channels-first, by reason.
     """
 
     def __init__(self, context: PassContext) -> None:
@@ -143,7 +152,8 @@ class _Member(NamedTuple):
     Attributes:
         op, attributes: op and attributes of the new node.
         rank: number of axes of the channels-last values.
-        converts_result: whether the result is channels-last; else it is the same in either layout.
+        converts_result: whether the result is channels-last; if not, it equals the original
+            result, as for a reduction over all but the channels.
     """
 
     op: Op
@@ -166,15 +176,15 @@ def _to_first(rank: int) -> tuple[int, ...]:
 
 
 def _extended(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a shape padded on the left with axes of length 1 to `rank` axes, as broadcasting does.
-
-    The layout conversion needs all `rank` axes before it can permute them.
-    """
+    """Return a shape padded on the left with axes of length 1 to `rank` axes."""
     return (*(1,) * (rank - len(shape)), *shape)
 
 
 def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return the channels-last shape of a value that is broadcast to `rank` axes."""
+    """Return the channels-last form of a shape that is broadcast to `rank` axes.
+
+    For example, (N, C, H, W) becomes (N, H, W, C), and (C, 1, 1) with rank 4 becomes (1, 1, 1, C).
+    """
     whole = _extended(shape, rank)
     return tuple([whole[a] for a in _to_last(rank)])
 
@@ -189,11 +199,15 @@ class _Conversion:
     """Converts one graph to channels-last layout.
 
     Attributes:
-        invariant: values that are the same in every call; they are computed once in any layout.
-        members: nodes that can be channels-last, by position.
-        convertible: values that can be, and after `select` are, channels-last.
+        invariant: values that are the same in every call; these are computed once per value of the
+            Parameters, so their layout does not matter.
+        members: nodes that can be channels-last, by position; after `select`, those that will be.
+        convertible: values with the same meaning.
+        producers: the node that produces a value.
+        nodes: nodes of the new graph.
+        used: values that a node or the graph's outputs read.
         converted: the id of a value's channels-last form, by (value, rank).
-        restored: values that exist in both forms.
+        restored: converted values that were transposed back to channels-first.
     """
 
     def __init__(self, graph: Graph, invariant: frozenset[int], walk: _Conversions) -> None:
@@ -253,7 +267,7 @@ class _Conversion:
                     self.convertible.add(node.results[0])
 
     def member(self, node: GraphNode) -> _Member | None:
-        """Return how to compute a graph node in channels-last layout, or None if it cannot be."""
+        """Return how to compute a node in channels-last layout, or None if that is not possible."""
         if node.op is conv:
             return self.convolution(node)
         if node.op in POOLING:
@@ -268,7 +282,11 @@ class _Conversion:
         return self.movement(node, rank, result)
 
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
-        """Return how to compute a reduction or axis movement in channels-last layout, or None."""
+        """Return how to compute a reduction or an op that moves axes in channels-last layout.
+
+        `rank` is the number of axes of its operand, `result` the type of its result. Returns None
+        if it cannot be computed so.
+        """
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
         if traits.reduction:
@@ -318,7 +336,7 @@ class _Conversion:
     # ---- which clusters -----------------------------------------------------------------------
 
     def select(self) -> None:
-        """Keep only the groups of connected nodes whose conversion to channels-last pays."""
+        """Remove from `members` and `convertible` the clusters whose conversion does not pay."""
         roots = self.connected()
         convolutions: collections.Counter[int] = collections.Counter()
         traffic: collections.Counter[int] = collections.Counter()
@@ -349,7 +367,7 @@ class _Conversion:
                 self.convertible.difference_update(node.results)
 
     def connected(self) -> dict[int, int]:
-        """Group connected values that can be channels-last; map each to its group's root."""
+        """Map each value of a cluster to one value that represents the whole cluster."""
         parent: dict[int, int] = {}
 
         def root(i: int) -> int:
@@ -370,7 +388,10 @@ class _Conversion:
         return {i: root(i) for i in list(parent)}
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
-        """Return, per group of channels-last nodes, the values to transpose at its borders."""
+        """Return the values that must be transposed at the borders of each cluster.
+
+        The keys are the representatives of clusters that `connected` returned as `roots`.
+        """
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
             member = self.members.get(at)
@@ -391,18 +412,21 @@ class _Conversion:
         return found
 
     def leaves(self, i: int | None) -> bool:
-        """Return whether a value must be transposed back if a channels-first node reads it."""
+        """Return whether a value will be channels-last and channels-first readers transpose it."""
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """Return the operands that a channels-last node reads and that vary between calls."""
+        """Return the operands that a member node reads in channels-last form.
+
+        These exclude weights of convolutions and call-invariant values.
+        """
         operands = node.operands[:1] if node.op is conv else node.operands
         return [i for i in operands if i is not None and i not in self.invariant]
 
     # ---- the new graph ------------------------------------------------------------------------
 
     def convert(self, node: GraphNode, member: _Member) -> None:
-        """Append a node in channels-last form to the new graph."""
+        """Append the channels-last form of a node to the new graph, with transposes as needed."""
         read = node.operands[:1] if node.op is conv else node.operands
         operands = [None if i is None else self.last(i, member.rank, node) for i in read]
         operands += node.operands[len(operands) :]
@@ -423,7 +447,10 @@ class _Conversion:
     def append(
         self, op: Op, i: int, attributes: Attributes, node: GraphNode, result: int | None = None
     ) -> int:
-        """Append a call of an op on value `i` to the new graph; return the id of its result."""
+        """Append a call of `op` on value `i` to the new graph; return the id of its result.
+
+        `node` lends its source location. `result` is the id to define; None makes a new one.
+        """
         if result is None:
             type_ = op.result_types((self.tensor(i),), attributes)
             assert isinstance(type_, TensorType)
@@ -432,9 +459,9 @@ class _Conversion:
         return result
 
     def last(self, i: int, rank: int, node: GraphNode) -> int:
-        """Return the id of a value's channels-last form.
+        """Return the id of a value's channels-last form, with `rank` axes.
 
-        Appends a transpose if there is none yet.
+        Appends the transpose or reshape that computes it if there is none yet.
         """
         found = self.converted.get((i, rank))
         if found is not None:
@@ -451,7 +478,10 @@ class _Conversion:
         return made
 
     def restore(self, values: Sequence[int | None], node: GraphNode) -> None:
-        """Append transposes back to channels-first for the converted values among `values`."""
+        """Append conversions back to channels-first for the values among `values` that need one.
+
+        The original value ids are defined by them, so that nodes outside clusters can read them.
+        """
         for i in values:
             if i is None or i not in self.convertible or i in self.restored:
                 continue
@@ -488,7 +518,7 @@ class _Conversion:
 
 
 def _is_transpose(node: GraphNode, permutation: Callable[[int], tuple[int, ...]]) -> bool:
-    """Return whether a node transposes by the permutation that a function gives its rank."""
+    """Return whether a node is a transpose by the permutation `permutation(rank)`."""
     if node.op is not transpose:
         return False
     perm = tuple(node.attributes["perm"])

@@ -1,4 +1,7 @@
-"""Common subexpression elimination: the graph pass that merges nodes computing the same value."""
+"""Common subexpression elimination: graph pass that merges nodes computing the same value.
+
+It is part of the clean-up at every level. It merges no nodes with side effects.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a hashable key for an attribute, different for 1.0 and 1, and 0.0 and -0.0."""
+    """Return a hashable key for an attribute, different for 1.0 and 1, and 0.0 and -0.0.
+
+    Equal keys mean equal attributes; arrays are compared by identity.
+    """
     kind = value.__class__
     if kind is float or kind is complex:
         return kind, repr(value)

@@ -1,4 +1,4 @@
-"""Graph pass that finds the element at a label by comparing positions, so that the row is fused.
+"""Graph pass that finds the element at a label by comparing positions, so that rows fuse.
 
     %2 = checked_labels(%1)                          %2 = checked_labels(%1)
     %3 = gather_elements(%0, %2, axis=1)     ->      %4 = equal(%2, iota)
@@ -8,7 +8,7 @@
 
 A gather needs its operand in memory, and a scatter writes a whole tensor of zeros. On a device that
 computes rows in fused regions, the whole cross entropy and its gradient become one region instead.
-Every value stays, except that a gathered -0.0 becomes +0.0; therefore only above O0.
+Every value stays, except that a gathered -0.0 becomes +0.0; the pass therefore runs only above O0.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class _Comparison:
 
     Attributes:
         nodes, types: of the new graph; values keep their ids.
-        masks: by labels and shape, the bool value that is True at each row's label.
+        producer: the node of the old graph that defines each value.
+        masks: by (labels, shape), the id of a bool value that is True at each row's label.
     """
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
@@ -114,18 +115,21 @@ class _Comparison:
         result: TensorType,
         **attributes: Any,
     ) -> int:
-        """Append a node at the source location of another one; return its result's id."""
+        """Append a new node with the source location of node `like`; return its result's id."""
         self.types.append(result)
         at = len(self.types) - 1
         self.nodes.append(GraphNode(op, operands, attributes, (at,), True, like.span))
         return at
 
     def zero(self, like: GraphNode, dtype: DType) -> int:
-        """Append a zero of a dtype; return its id."""
+        """Append a 0-d zero of a dtype; return its id."""
         return self.append(like, fill, (), TensorType.of((), dtype), shape=(), value=0, dtype=dtype)
 
     def mask(self, like: GraphNode, labels: int, shape: tuple[int, ...]) -> int:
-        """Return the bool value of a shape that is True where the position is the row's label."""
+        """Return the id of a bool value that is True at each row's label.
+
+        The nodes that compute it are appended once for each (labels, shape).
+        """
         found = self.masks.get((labels, shape))
         if found is None:
             dtype = self.tensor(labels).dtype

@@ -1,7 +1,7 @@
 """Constant folding: rewrite rules that compute calls with constant operands at compile time.
 
-A fold must produce the bits that a kernel would: an op declares for which dtypes its reference does
-(`Traits.folds`). Python numbers on the host are always computed as the executor computes them.
+A fold must produce the bits that a kernel would. The trait `Traits.folds` of an op names the dtype
+kinds for which its NumPy reference does. Functions of Python numbers are computed as at run time.
 `simplify` applies the rules.
 """
 
@@ -46,7 +46,11 @@ Array = np.ndarray[Any, Any]
 def fold_constants(
     g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
 ) -> Found | None:
-    """Compute an op call on constants at compile time, if the op's `folds` trait allows it."""
+    """Compute an op call on constants at compile time; return the constant.
+
+    Returns None if an operand is no constant or too large, or if `Traits.folds` of the op excludes
+    its dtype.
+    """
     arrays: list[Array] = []
     types: list[TensorType] = []
     for i in operands:
@@ -69,7 +73,7 @@ def fold_constants(
 
 
 def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
-    """Append an array to the graph: as `fill` if all elements are equal, else `constant`."""
+    """Append a node for an array: `fill` if all its elements are equal, else `constant`."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
     same = np.full(array.shape, first[0]).astype(array.dtype)
@@ -80,7 +84,7 @@ def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
 
 
 def made_host_constant(g: Rewriter, value: object) -> Found:
-    """Append a Python object to the graph as a host constant."""
+    """Append a `host_constant` node for a Python object; return its symbolic value."""
     return _one(g.append(host_constant, (), {"value": HostConstant(value)}))
 
 
@@ -89,7 +93,11 @@ def _one(made: GraphValue) -> GraphValue:
 
 
 def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
-    """Compute the cast of a constant at compile time, if the cast's result is certainly exact."""
+    """Compute the cast of a constant at compile time; return the constant.
+
+    Returns None where kernels may differ in a bit, such as for narrowing floats or floats outside
+    the range of an integer dtype.
+    """
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or not array.size or to.kind == "c":
         return None
@@ -109,7 +117,11 @@ def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
 
 
 def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Found | None:
-    """Compute a function of constant Python numbers at compile time, unless it raises."""
+    """Compute a function of constant Python numbers at compile time; return the constant.
+
+    Returns None, which leaves the call in the graph, if an operand is not known, the function
+    raises, or the result would be very large or of another class than the graph declares.
+    """
     values = [g.known(x) for x in xs]
     if any(v is None for v in values) or _too_large(function, values):
         return None
@@ -122,7 +134,7 @@ def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Foun
 
 
 def _too_large(function: str, values: Sequence[Any]) -> bool:
-    """Return whether an int function may produce over MAX_BITS bits, too many to fold."""
+    """Return whether a function of these ints may produce more than MAX_BITS bits."""
     if function not in ("pow", "lshift", "mul") or not all(isinstance(v, int) for v in values):
         return False
     a, b = (abs(v) for v in values)
@@ -134,7 +146,10 @@ def _too_large(function: str, values: Sequence[Any]) -> bool:
 
 
 def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
-    """Convert a constant tensor of one finite element to a Python number at compile time."""
+    """Convert a constant tensor of one element to a Python number at compile time.
+
+    Returns None if the tensor is no constant, or its element is not finite.
+    """
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         return None
@@ -142,7 +157,11 @@ def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
 
 
 def fold_to_tensor(g: Rewriter, value: Any, dtype: DType) -> Found | None:
-    """Convert a known Python number to a constant tensor at compile time, if the dtype holds it."""
+    """Convert a known Python number to a constant tensor at compile time.
+
+    Returns None for complex dtypes, and for integer dtypes unless the number is an int in their
+    range.
+    """
     if dtype.kind == "c":
         return None
     if dtype.kind in "iu":

@@ -38,14 +38,17 @@ class PassContext:
     Attributes:
         level: the jit level, "O0" to "O2".
         claims: function that says whether the backend has a kernel of its own for an op.
-        body_of: function that returns the bodies of composites; None when nothing is decomposed.
-        epilogues: names of the ops whose result a fused region of this backend can continue from.
+        body_of: function that returns the graph of a composite op's body or decomposition; None at
+            level O0, where no pass decomposes.
+        epilogues: names of the ops, such as matmul, whose kernel on this backend can also compute
+            elementwise code on its result. That code is the rest of a fused region.
         decomposed: names of the ops that are decomposed although the backend has kernels for them,
             because fusing their bodies is faster.
         costs: costs and limits of the backend.
-        passes: the backend's own passes, with its name.
-        state: parameters that hold state which the graph does not write.
-        notes: receives lines for the user about what was, or was not, rewritten.
+        passes: the backend's own passes as (name of the backend, pass).
+        state: indices of the graph parameters that receive Parameters which the graph does not
+            write. Their values rarely change from call to call.
+        notes: list to which passes append lines for the user about what they did or declined.
         watch: called with each pass's name and the graph after it.
     """
 
@@ -74,8 +77,8 @@ class Pass:
         function: the pass itself, from (graph, context) to graph.
         level: the lowest jit level at which it runs.
         after: if not empty, it runs only if the pass of this name changed the graph.
-        concerns: the ops that it rewrites; it does not run on graphs without them. None: it always
-            runs.
+        concerns: ops that it rewrites; it is skipped on graphs that have none of them. None: it is
+            never skipped for that reason.
     """
 
     name: str

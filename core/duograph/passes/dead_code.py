@@ -1,6 +1,7 @@
-"""Dead code elimination: the graph pass that removes unused nodes and parts of loops and branches.
+"""Dead code elimination: graph pass that removes unused nodes, loop variables and results.
 
-It keeps nodes with side effects, and nodes that may raise, as a division of Python numbers does.
+It is part of the clean-up at every level. It never removes a node with side effects, or one that
+may raise, as a division of Python numbers does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["remove_dead_code"]
 
 
 def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Remove the nodes that neither a result nor a side effect needs.
+    """Remove the nodes on which no output, side effect or possible error depends.
 
     graph(%0: float32[3]) {                    graph(%0: float32[3]) {
       %1 = exp(%0) : float32[3]          ->      %2 = neg(%0) : float32[3]
@@ -32,10 +33,10 @@ class _Removal:
     """One run of dead code removal over a graph and its sub-graphs, with caches.
 
     Attributes:
-        done: results for graphs that keep their parameters and results.
-        lives: live nodes and used parameters of a graph, by the graph and the wanted values.
-        made: graphs that lost parameters or results, by what they keep.
-        effects: whether running a graph has effects.
+        done: reduced form of each graph that keeps all its parameters and outputs.
+        lives: by (graph, wanted values), the live nodes and the parameters that they read.
+        made: by (graph, parameters, outputs), the graph reduced to these parameters and outputs.
+        effects: whether running a graph has side effects or may raise.
     """
 
     def __init__(self) -> None:
@@ -45,12 +46,16 @@ class _Removal:
         self.effects: dict[Graph, bool] = {}
 
     def whole(self, graph: Graph) -> Graph:
-        """Return a graph without dead nodes but with all its parameters and results."""
+        """Return a graph without dead nodes but with all its parameters and outputs."""
         nodes, _ = self.live(graph, graph.outputs)
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """Return (nodes, parameters): what is needed to compute the wanted values of a graph."""
+        """Return the nodes that must run if `wanted` is read, and the parameters that they need.
+
+        Nodes that have side effects or may raise always belong to them. Loops and branches among
+        the nodes are already reduced.
+        """
         key = (graph, tuple(wanted))
         found = self.lives.get(key)
         if found is None:
@@ -70,7 +75,12 @@ class _Removal:
         return found
 
     def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
-        """Return a loop, switch or call node without unused operands, loop variables, results."""
+        """Return a copy of a node that runs graphs, with dead code removed from these graphs.
+
+        A switch also loses the operands and results that are not needed, and a loop its loop
+        variables. A call or `custom_call` keeps all of them. `needed` are the values that later
+        nodes or outputs read.
+        """
         wanted = [k for k, r in enumerate(node.results) if r in needed]
         if node.op is switch:
             return self._switch(node, wanted)
@@ -79,9 +89,10 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a loop body or branch with only the given parameters and outputs; cached.
+        """Return a loop body or branch reduced to the given parameters and outputs.
 
-        It keeps the nodes that the outputs need and the nodes with side effects.
+        The nodes that these outputs need stay, and those that have side effects or may raise. The
+        reduced graph is cached.
         """
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)

@@ -1,10 +1,11 @@
-"""Graph pass that replaces composites without a kernel by their bodies, whose ops can be fused.
+"""Graph pass that replaces composite ops without a kernel by their bodies, which can fuse.
 
     %1 = softplus(%0)                  %1 = exp(%0)
                                ->      %2 = log1p(%1)
 
-A composite stays if the backend has a kernel for it, or if a fused region computes it as it is.
-Bodies are expanded recursively and keep the source location of the node that they replace.
+A composite node stays if the backend has a kernel for it, or if a fused region can compute it
+without decomposing. Bodies are decomposed recursively; their nodes get the source location of the
+node that they replace.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ def decompose_the_rest(graph: Graph, context: PassContext) -> Graph:
 
 
 class _Decomposition:
-    """One run of the decomposition of composites, which caches the backend's answers."""
+    """One run of the decomposition of composites over a graph and its sub-graphs.
+
+    Attributes:
+        kept: ops that are never decomposed.
+        body_of: returns the graph of an op's body or decomposition.
+        claims: the backend's cached answers to whether it has a kernel for an op.
+        done: decomposed form of each sub-graph seen.
+    """
 
     def __init__(self, context: PassContext, kept: frozenset[Op] = frozenset()) -> None:
         assert context.body_of is not None
@@ -69,7 +77,11 @@ class _Decomposition:
         nodes: list[GraphNode],
         new_ids: dict[int | None, int | None],
     ) -> None:
-        """Append nodes to the new graph, with composite ops replaced by their bodies."""
+        """Append the nodes `source` to `nodes`, with composite ops replaced by their bodies.
+
+        `types` are the types of all values of the new graph; `new_ids` maps values of `source` to
+        values of the new graph. All three are extended.
+        """
         new_ids[None] = None
         for node in source:
             operands = tuple([new_ids[i] for i in node.operands])
@@ -99,7 +111,11 @@ class _Decomposition:
     def stays(
         self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
     ) -> bool:
-        """Return whether a node's op is kept: it is no composite, has a kernel or can be fused."""
+        """Return whether a node is kept as it is rather than replaced by its op's body.
+
+        That is so if its op is no composite, is in `kept`, or can be fused or computed by a kernel.
+        `kinds` are the types of its operands, `results` those of its results.
+        """
         op = node.op
         if (op.body is None and op.decompose_rule is None) or op in self.kept:
             return True

@@ -85,9 +85,10 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:
-    """Return the fusion groups that save a kernel; give each its matmul, if it has one.
+    """Return the fusion groups that save a kernel launch; the others are left unfused.
 
-    A group with a matmul becomes the epilogue of that matmul.
+    Where the backend can make a group the epilogue of a matmul or convolution, the node of that op
+    is added to the group.
     """
     found = []
     for group in grouping.groups:
@@ -115,7 +116,10 @@ def _kernels(grouping: Grouping, group: Group) -> int:
 
 
 def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
-    """Return the values that are graph outputs or read outside their own fused region."""
+    """Return ids of values that are graph outputs or read outside the region that makes them.
+
+    `member` is the region of each fused node, by the node's position.
+    """
     found = set(grouping.graph.outputs)
     for at, node in enumerate(grouping.graph.nodes):
         for i in node.operands:
@@ -129,9 +133,11 @@ def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
 
 
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Take reshapes and other aliases that are used outside of their fused region out of it.
+    """Remove from their regions the reshapes and other aliases that nodes outside read.
 
-    They are the same bytes under another shape: the region returns their operand instead.
+    An alias has the same bytes as its operand, so the region returns the operand instead, and the
+    alias node runs after the region. Changes `owner` (region of each node, by position) and
+    `used_outside` (values that regions return) in place.
     """
     for at in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[at]
@@ -144,8 +150,8 @@ def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[in
 def _order(grouping: Grouping, owner: dict[int, Group], member: dict[int, Group]) -> list[Unit]:
     """Return nodes and fusion groups in topological order, close to the original order.
 
-    Nodes with effects keep their order. `owner` is the group that a node is in; `member` also says
-    which group computes an alias that has been taken out of it.
+    Nodes with effects keep their order. `owner` is the group that a node is in, by position.
+    `member` has the same groups before `_release_aliases` removed alias nodes from them.
     """
     nodes = grouping.graph.nodes
     units: list[Unit] = [owner.get(at, at) for at in range(len(nodes))]

@@ -1,7 +1,7 @@
-"""Lets fused regions (nodes computed by one kernel) end in column reductions and in scatters.
+"""Adds column reductions and scatters to the ends of fusion groups (future kernels).
 
-`fusion` calls it after the groups of elementwise ops and rows are formed. Nothing in a region reads
-the results of such ends.
+`fusion` calls it after the groups of elementwise ops and of row reductions are formed. No node of a
+region reads the results of the column reductions and scatters that end it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["add_column_ends"]
 def add_column_ends(grouping: Grouping) -> None:
     """Add column reductions and scatters to the fusion groups that can end in them.
 
-    A column reduction sums over leading axes. It reads a value of the group, or an operand that the
-    group reads as well. Groups that end in the same columns and read a common operand become one.
+    A column reduction reduces axes before the last. It is added to a group that computes or reads
+    its operand. Groups that then end in the same columns and read a common operand are merged.
     """
     ends: dict[tuple[int, Columns], list[Group]] = {}
     for group in grouping.groups:
@@ -48,7 +48,7 @@ def add_column_ends(grouping: Grouping) -> None:
 def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int]]:
     """Return the column reductions whose operand a fusion group computes or reads.
 
-    They are positions of nodes, by the columns that they reduce.
+    Returns positions of their nodes, by the columns that they reduce.
     """
     graph = grouping.graph
     found: dict[Columns, list[int]] = {}
@@ -73,10 +73,10 @@ def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int
 
 
 def _add_scatters(grouping: Grouping) -> None:
-    """Add to fusion groups that end in no reduction a scatter of their values, where possible.
+    """Add a scatter to each fusion group that computes its updates and ends in no reduction.
 
-    A scatter into a tensor of equal elements may be a group of its own, which saves filling and
-    copying that tensor.
+    A scatter into a tensor of equal elements may also form a group of its own, which saves the
+    kernel that fills that tensor.
     """
     for at, node in enumerate(grouping.graph.nodes):
         if not node.op.traits.scatter or None in node.operands or not node.single:
@@ -117,7 +117,10 @@ def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -
 
 
 def _fits(grouping: Grouping, positions: list[int]) -> bool:
-    """Return whether one loop nest over columns can compute the graph nodes at `positions`."""
+    """Return whether one loop nest over columns can compute the nodes at `positions`.
+
+    Their operands must also be within the backend's limit of pointers.
+    """
     results = {r for at in positions for r in grouping.graph.nodes[at].results}
     body: Graph = grouping.region(positions, results).attributes["body"]
     return body.n_params <= grouping.limits.max_pointers and fits_column_loop(body)

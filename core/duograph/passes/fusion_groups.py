@@ -1,8 +1,9 @@
-"""Decides which graph nodes are fused into one kernel; `fusion` explains the rules and builds it.
+"""Decides which graph nodes are fused into one kernel; `fusion` explains and calls it.
 
 Groups are formed in program order. A node joins the groups of its operands if one loop nest can
-compute all of them. Every node has a *level*: that of its operands if it joins their group, else
-one more. All nodes of a group have one level, so no two groups ever wait for each other.
+compute all of them. Every node has a *dependency level*: the level of its operands' group if it
+joins that group, else one more than the highest level among its operands. All nodes of a group have
+one level, so no two groups ever wait for each other. This module leaves the graph unchanged.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Group:
 
     Attributes:
         level: the dependency level of all its nodes.
-        n: number of elements of the group's loop.
-        row: elements of a reduced row, 0 while nothing is reduced.
+        n: number of elements over which the group's loop runs.
+        row: number of elements that one reduction of the group combines; 0 if it reduces nothing.
         nodes: positions of its nodes in the graph.
         merged: the group into which it was merged, if any.
     """
@@ -45,7 +46,7 @@ class Group:
         self.merged: Group | None = None
 
     def current(self) -> Group:
-        """Return the fusion group into which this one was merged, or this one."""
+        """Return the group that holds this group's nodes after merging: this one, or another."""
         found = self
         while found.merged is not None:
             found = found.merged
@@ -56,10 +57,11 @@ class Grouping:
     """The division of a graph's nodes into fusion groups (future kernels), in program order.
 
     Attributes:
-        home: the group of a node, by position.
+        home: the group of a node, by the node's position. It may be merged: see `Group.current`.
         producer: the position of the node that produces a value.
-        level: the dependency level of a node outside all groups, by position.
-        literals: values that every kernel contains as a number.
+        level: the dependency level of each node outside all groups, by position.
+        literals: constants of equal elements, which kernels contain as numbers.
+        groups: all groups, also those that were merged into others.
         readers: positions of the nodes that read a value.
     """
 
@@ -90,9 +92,9 @@ class Grouping:
         return type_
 
     def enter(self, at: int, node: GraphNode) -> None:
-        """Put a graph node into a fusion group, or record its dependency level.
+        """Put the node at position `at` into a fusion group.
 
-        The latter if the node cannot be fused.
+        A node that cannot be fused, and a literal, get a dependency level instead.
         """
         if self.is_literal(node):
             self.literals.add(node.results[0])
@@ -107,14 +109,17 @@ class Grouping:
             self.join(at, node, *shape)
 
     def is_literal(self, node: GraphNode) -> bool:
-        """Return whether a node is a constant of equal elements that kernels can inline."""
+        """Return whether a node is a constant of equal elements, which kernels can inline."""
         if node.op is constant:
             array = node.attributes["value"].array
             return bool(array.size == 1 and array.dtype.kind in "biuf")
         return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
 
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
-        """Return (elements, row length) of the loop that computes a node; None if not fusible."""
+        """Return (elements, row length) of the loop that computes a node; None if none can.
+
+        The row length is 0 for a node that is no reduction.
+        """
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
@@ -155,7 +160,8 @@ class Grouping:
     def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
         """Add a node to the fusion groups of its operands, merging them, or to a new group.
 
-        The node is computed by a loop of `n` elements with rows of `row` elements (0: no rows).
+        A loop over `n` elements, in rows of `row` elements, computes the node; `row` is 0 if the
+        node reduces nothing.
         """
         groups, level = self.candidates(at, node, n, row)
         chosen = [g for g in groups if g.level == level]
@@ -181,11 +187,9 @@ class Grouping:
         self.home[at] = first
 
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
-        """Return the fusion groups that a node can join, and the node's dependency level.
+        """Return the operands' fusion groups that a node can join, and the node's dependency level.
 
-        The groups are those of its operands. Gathers that only this node reads move to its
-        dependency
-        level.
+        A gather that only this node reads is moved to that level. `n` and `row` are as in `join`.
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -221,7 +225,10 @@ class Grouping:
         return set(self.readers[value]) == {at} and value not in self.graph.outputs
 
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
-        """Return whether a node that joins a fusion group can read value `i` inside its loop."""
+        """Return whether `node`, computed in the loop of a fusion group, can read value `i` there.
+
+        `n` and `row` describe the loop that the node needs, as in `join`.
+        """
         value = self.tensor(i)
         if row:  # a reduction reads inner values
             return group.n == n and value.size == n and group.row in (0, row) and n != n // row
@@ -235,13 +242,17 @@ class Grouping:
         return n * group.row == group.n and value.size == n  # a row value reads a row value
 
     def can_merge(self, groups: list[Group], node: GraphNode) -> bool:
-        """Return whether fusion groups have one loop size and, with a node, few enough operands."""
+        """Return whether one kernel can compute several fusion groups and a node.
+
+        The groups must loop over the same number of elements, and groups and node together must not
+        read more values than a kernel may have pointers.
+        """
         if len({g.n for g in groups}) > 1:
             return False
         return len(self.values_read(groups).union(node.operands)) <= self.limits.max_pointers
 
     def values_read(self, groups: Iterable[Group]) -> set[int | None]:
-        """Return the values that the nodes of fusion groups read."""
+        """Return ids of all operands of the nodes in fusion groups."""
         nodes = [self.graph.nodes[at] for g in groups for at in g.nodes]
         return {i for node in nodes for i in node.operands}
 
@@ -250,7 +261,8 @@ class Grouping:
     def epilogue_producer(self, group: Group) -> int | None:
         """Return the position of the matmul or convolution that a group can be the epilogue of.
 
-        Its result has the size of the group and is read by the group alone. None if there is none.
+        The result of that node has the size of the group's loop, and only the group reads it.
+        Returns None if there is no such node.
         """
         nodes = self.graph.nodes
         if group.row or not self.epilogues or any(nodes[at].op.traits.gather for at in group.nodes):
@@ -272,7 +284,7 @@ class Grouping:
         return found
 
     def stays_inside(self, i: int, nodes: set[int]) -> bool:
-        """Return whether a value and all its aliases are read by the given nodes only."""
+        """Return whether only the nodes at the given positions read a value and its aliases."""
         if i in self.graph.outputs:
             return False
         for at in self.readers.get(i, ()):
@@ -284,7 +296,11 @@ class Grouping:
     # ---- regions ------------------------------------------------------------------------------
 
     def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
-        """Return a `region` node (a fused kernel) whose body has the graph nodes at `positions`."""
+        """Return a `region` node (one fused kernel) whose body has the graph nodes at `positions`.
+
+        It returns the values of these nodes that are in `used_outside`; nodes not needed for them
+        are left out. Literals are copied into the body.
+        """
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
         nodes = live_nodes(nodes, set(outputs))

@@ -1,12 +1,14 @@
 """Merges a fusion group into the only group that reads it; `fusion` calls it.
 
 Groups are formed in program order, and a node joins the groups of its operands on its own level
-only. What depends on parameters alone therefore starts a group of its own, long before its result
-is needed: the decayed moment of an optimiser, which waits for the gradient, or the comparison of
-labels with positions, which waits for the logits. If nothing but one other group reads such a
-group, one kernel computes both, and the values between them never reach memory.
+only. Nodes that depend on parameters alone therefore start a group of their own, long before their
+result is needed. Examples are the decayed moment of an optimiser, which is added to the gradient
+later, or the comparison of labels with positions, which is combined with the logits. If only one
+other group reads such a group, one kernel computes both, and the values between them never reach
+memory.
 
-A group of rows joins groups with the same rows only: others can become epilogues of matmuls.
+A group with reductions joins only groups with the same row length; other groups can become
+epilogues of matmuls.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ __all__ = ["merge_into_readers"]
 
 
 def merge_into_readers(grouping: Grouping) -> None:
-    """Merge each fusion group that only one other group reads into that group, where it fits."""
+    """Merge each fusion group that only one other group reads into that group, where it fits.
+
+    Later levels come first, so that chains of groups become one.
+    """
     groups = [g for g in grouping.groups if g.merged is None]
     for group in sorted(groups, key=lambda g: -g.level):  # so that chains of groups collapse
         reader = _only_reader(grouping, group)
@@ -27,7 +32,11 @@ def merge_into_readers(grouping: Grouping) -> None:
 
 
 def _only_reader(grouping: Grouping, group: Group) -> Group | None:
-    """Return the one other fusion group that reads this one, or None if anything else does."""
+    """Return the one other fusion group that reads this group's values.
+
+    Returns None if nothing, several groups, a node outside all groups or the graph's outputs read
+    them.
+    """
     found: Group | None = None
     for at in group.nodes:
         for value in grouping.graph.nodes[at].results:
@@ -45,7 +54,7 @@ def _only_reader(grouping: Grouping, group: Group) -> Group | None:
 
 
 def _fits(grouping: Grouping, group: Group, reader: Group) -> bool:
-    """Return whether the kernel of `reader` can also compute `group`."""
+    """Return whether the kernel of `reader` can also compute `group`, within backend limits."""
     if group.n != reader.n or group.row not in (0, reader.row):
         return False
     if len(group.nodes) + len(reader.nodes) > grouping.limits.max_nodes:

@@ -9,7 +9,8 @@
       }
     }
 
-They apply where the graph is known to run exactly once. `simplify` applies them.
+They apply where the graph is known to run exactly once, or a loop not at all. `simplify` applies
+them.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ Values = tuple[GraphValue, ...]
 
 
 def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
-    """Append a graph's nodes to the graph being built, on parameters `xs`; return its results."""
+    """Append a graph's nodes, rewritten, to the new graph; return its symbolic results.
+
+    `xs` are the values for the parameters of `graph`.
+    """
     return tuple([g.builder.tensor(i) for i in g.replay(graph, [x._id for x in xs])])
 
 
 def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
-    """Replace a switch whose index is known by the selected branch.
+    """Append the nodes of the branch that a known index selects; return its results.
 
-    None if the index is invalid.
+    Returns None, which leaves the switch as it is, if there is no such branch.
     """
     if not 0 <= int(index) < len(branches):
         return None
@@ -44,7 +48,11 @@ def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ..
 
 
 def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
-    """Replace a call of a named graph by the graph's nodes, unless the graph is recursive."""
+    """Append the nodes of the called graph in place of the call; return its results.
+
+    Returns None, which leaves the call as it is, if the graph is recursive or the new graph has
+    over MAX_NODES nodes.
+    """
     key = ("recursive", target)
     found = g.done.get(key)
     if found is None:

@@ -1,4 +1,7 @@
-"""Graph passes on matmuls above level O0: absorb transposes, and merge sums of matmuls into one."""
+"""Graph passes on matmuls above O0: absorb transposes, merge sums of matmuls into one.
+
+The pipeline in `passes` runs them. They leave dead nodes in the graph.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +62,9 @@ def fold_transposes(graph: Graph, context: PassContext) -> Graph:
 
 @everywhere
 def merge_matmul_sums(graph: Graph, context: PassContext) -> Graph:
-    """Replace a sum of many matmuls by one matmul of concatenations.
+    """Replace a sum of many matmuls of 2-d operands by one matmul of concatenations.
 
-    The gradient of a weight that every step of a loop uses is such a sum.
+    The gradient of a weight that every iteration of a loop uses is such a sum.
 
         %6 = add(matmul(%0, %1, transpose_a=True), matmul(%2, %3, transpose_a=True))
         ->  matmul(concat(%0, %2, axis=0), concat(%1, %3, axis=0), transpose_a=True)
@@ -101,7 +104,11 @@ def _terms(
     producers: Mapping[int | None, GraphNode],
     uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """Return the matmuls that a tree of additions sums; None if it adds anything else."""
+    """Return the matmuls whose results a tree of additions sums, in order.
+
+    Returns None if the tree adds anything else, if a summand has another reader, or if the matmuls
+    differ in attributes. `uses` counts the readers of each value.
+    """
     found: list[GraphNode] = []
     queue = list(reversed(root.operands))
     while queue:
@@ -121,7 +128,11 @@ def _terms(
 def _concatenated(
     terms: list[GraphNode], k: int, graph: Graph
 ) -> tuple[tuple[int | None, ...], int, TensorType] | None:
-    """Return how to concatenate operand `k` of several matmuls: (operands, axis, type), or None."""
+    """Return how to concatenate operand `k` of several matmuls along their contracted axis.
+
+    Returns (values to concatenate, axis, result type), or None unless the values are 2-d and of one
+    type.
+    """
     parts = tuple([term.operands[k] for term in terms])
     types = tuple([graph.types[i] for i in parts if i is not None])
     first = types[0]

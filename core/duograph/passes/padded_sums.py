@@ -24,11 +24,11 @@ __all__ = ["concatenate_padded_sums"]
 
 
 class _Slices(NamedTuple):
-    """A tensor that is zero except in slices along one axis, each with its own value.
+    """Description of a tensor that is zero except in slices along one axis.
 
     Attributes:
         axis: the axis.
-        parts: start of a slice -> (graph value in the slice, end of the slice).
+        parts: for each slice, its start -> (id of the value in the slice, its end).
     """
 
     axis: int
@@ -39,7 +39,7 @@ class _Slices(NamedTuple):
 def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
     """Replace sums of zero-padded tensors that fill a whole axis by concatenations.
 
-    The padding and the additions that they replace stay in the graph, dead.
+    The nodes that pad, and those that add parts of the sum, stay in the graph, dead.
     """
     types = graph.types
     known: dict[int | None, _Slices] = {}
@@ -64,7 +64,10 @@ def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
 
 
 def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
-    """Return what a zero-padding node along one axis computes, as a slice; None for others."""
+    """Describe the result of a `pad_constant` node as one slice of a tensor of zeros.
+
+    Returns None unless the node pads along one axis, with zeros, by lengths that are not negative.
+    """
     low, high = node.attributes["low"], node.attributes["high"]
     axes = [k for k, (a, b) in enumerate(zip(low, high)) if a or b]
     if len(axes) != 1 or node.attributes["value"] != 0 or min(*low, *high) < 0:
@@ -79,7 +82,10 @@ def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
 
 
 def _sum(a: _Slices, b: _Slices) -> _Slices | None:
-    """Return the sum of two sliced tensors; None if their axes differ or slices overlap."""
+    """Describe the sum of two tensors that are zero outside slices.
+
+    Returns None if their axes differ or slices overlap.
+    """
     parts = dict(sorted([*a.parts.items(), *b.parts.items()]))
     if a.axis != b.axis or len(parts) != len(a.parts) + len(b.parts):
         return None
@@ -92,5 +98,5 @@ def _sum(a: _Slices, b: _Slices) -> _Slices | None:
 
 
 def _fills(slices: _Slices, whole: TensorType) -> bool:
-    """Return whether slices that do not overlap cover the whole axis of a tensor."""
+    """Return whether slices that do not overlap cover their axis of a tensor completely."""
     return sum(end - start for start, (_, end) in slices.parts.items()) == whole.shape[slices.axis]

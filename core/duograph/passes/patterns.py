@@ -8,9 +8,9 @@ A rule is a statement for the reader, a pattern, and a function that computes th
         lambda g, x, p, q: g.call(transpose, x, perm=compose(p, q)),
     )
 
-A pattern binds names to value ids (None for an absent operand) and to attributes. Who applies a
-rule decides what its function receives for them and what it returns: `rewriting` rebuilds a graph,
-`replacing` replaces single nodes. This module looks at nodes alone and changes nothing.
+A match binds the names in the pattern: those of operands to value ids (None for an absent operand),
+those of attributes to the attributes' values. `rewriting` and `replacing` apply the rules and say
+what a rule's function receives and returns. This module changes no graph.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Value:
 
     Attributes:
         name: the name that a match binds to the value's id.
-        value_names: all names in the pattern that are bound to value ids, or to tuples of them.
+        value_names: all names in this pattern that a match binds to value ids or tuples of them.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,12 +57,18 @@ class Value:
         self.value_names: tuple[str, ...] = (name,) if name else ()
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
-        """Return whether graph value `i` matches this rewrite pattern; if so, bind its names."""
+        """Return whether graph value `i` matches this pattern; if so, store its names in `found`.
+
+        A name that occurs twice in a pattern must match the same value both times.
+        """
         return found.setdefault(self.name, i) == i
 
 
 class Number(Value):
-    """Rewrite pattern that matches a tensor of equal elements: any, or of one given number."""
+    """Rewrite pattern that matches the result of a `fill` node, a tensor of equal elements.
+
+    `wanted` is the number that it must be filled with; None matches any.
+    """
 
     def __init__(self, name: str, wanted: float | None) -> None:
         super().__init__(name)
@@ -113,10 +119,10 @@ class Call(Value):
     Attributes:
         ops: the ops.
         operands: a pattern for each operand, or for the first ones if `rest` names the others.
-        attributes: names for attributes, by attribute.
-        rest: the name for the remaining operands, a tuple.
+        attributes: pairs (attribute of the op, name to which a match binds its value).
+        rest: the name that a match binds to the tuple of remaining operands; "" allows none.
         commutative: two operands may also match in the other order, which is tried second.
-        name: the name for the result itself.
+        name: the name that a match binds to the result's id; "" binds none.
     """
 
     def __init__(
@@ -152,7 +158,7 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether a call's operands and attributes match the pattern; if so, bind names."""
+        """Return whether operands and attributes match; if so, store the names in `found`."""
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
@@ -187,7 +193,14 @@ def call(
     result: str = "",
     **attributes: str,
 ) -> Call:
-    """Return a rewrite pattern for calls of an op, by operand patterns and attribute names."""
+    """Return a pattern for calls of one of `ops` whose operands match the given patterns.
+
+    Args:
+        rest: name for the tuple of further operands; "" allows none.
+        commutative: whether two operands may match in either order.
+        result: name for the result's id.
+        attributes: name for the value of each attribute, such as ``perm="p"``.
+    """
     several = (ops,) if isinstance(ops, Op) else ops
     return Call(several, operands, attributes, rest, commutative, result)
 
@@ -203,12 +216,13 @@ def known(name: str) -> Known:
 
 
 class Rule(NamedTuple, Generic[R]):
-    """A graph rewrite rule: the pattern of a call, and the function that computes its replacement.
+    """A graph rewrite rule: the pattern of a call and a function that computes its replacement.
 
     Attributes:
         statement: `pattern -> replacement`, for the reader.
-        pattern: pattern of the call that is replaced.
-        replace: computes the replacement from the bound names; None declines.
+        pattern: pattern of the calls that the rule replaces.
+        replace: receives the bound names as keyword arguments and returns the replacement, or
+            None to leave the call as it is.
     """
 
     statement: str
@@ -217,12 +231,12 @@ class Rule(NamedTuple, Generic[R]):
 
 
 def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rule[R]:
-    """Create a graph rewrite rule; `statement` describes it as ``pattern -> replacement``."""
+    """Return a graph rewrite rule; `statement` describes it as ``pattern -> replacement``."""
     return Rule(statement, pattern, replace)
 
 
 class Rules(Generic[R]):
-    """Table of graph rewrite rules by the op whose calls they replace, each in order."""
+    """Graph rewrite rules, and a table of them by the op whose calls they replace, in order."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)

@@ -1,8 +1,8 @@
-"""Runs the graph passes of plugins after the built-in ones, and verifies their results.
+"""Runs the graph passes of plugins and verifies their results.
 
-A pass that fails is reported with a warning and left out from then on. `passes` is the only caller:
-`clean_up` for the passes of all plugins, the pipeline for those of the graph's backend. Nothing
-here may change a graph on its own.
+`passes` is the only caller: `clean_up` runs the passes of all plugins, the pipeline those of the
+graph's backend. A pass that fails is reported with a warning and never runs again. Nothing here
+changes a graph itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _failed: set[int] = set()
 
 
 def plugin_passes() -> list[tuple[str, PluginPass]]:
-    """Return (plugin name, pass) pairs of all plugins, ordered by plugin name."""
+    """Return (plugin name, pass) for each graph pass of all plugins, ordered by plugin name.
+
+    Passes that failed before are left out.
+    """
     hooks = registry.plugin_hooks().duograph_passes.get_hookimpls()
     if not hooks:
         return []
@@ -56,9 +59,10 @@ def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
 
 
 def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, Graph]:
-    """Run a plugin's pass on a graph; return its dump name and the verified new graph.
+    """Run a plugin's pass on a graph; return (the pass's name in dumps, the verified new graph).
 
-    A pass that fails is reported once, leaves the graph as it was, and never runs again.
+    If the pass fails or its result is invalid, a warning is given once, the graph is returned
+    unchanged, and the pass never runs again.
 
     Raises:
         GraphError: the pass failed, with `set_context(debug=True)`.
@@ -76,7 +80,7 @@ def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, G
 
 
 def run_backend_passes(graph: Graph, context: PassContext) -> Graph:
-    """Run the passes of the backend for which a graph is compiled (`Backend.passes`)."""
+    """Run the graph backend's own passes (`Backend.passes`) in order; return the new graph."""
     for name, step in context.passes:
         if id(step) not in _failed:
             shown, graph = run_plugin_pass(name, step, graph)

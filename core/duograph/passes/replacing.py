@@ -1,7 +1,7 @@
-"""Applies rewrite rules that replace single nodes of a graph by other nodes with the same results.
+"""Applies rewrite rules that replace one node of a graph by another with the same results.
 
-Unlike `rewriting`, this keeps all value ids; operands that nothing reads any more stay as dead
-nodes. The passes above O0 that exchange one op for another use it.
+Passes above O0 that exchange one op for another call it. Unlike `rewriting`, it keeps all value
+ids; nodes that nothing reads any more stay in the graph for `remove_dead_code`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Replacement(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A match of a rewrite rule: the graph, the node, and which nodes produce its operands."""
+    """A graph node that a rewrite rule matches, its graph, and the nodes that produce values."""
 
     graph: Graph
     producers: Producers
@@ -43,9 +43,11 @@ def replace_nodes(
     rules: ReplacementRules,
     accepts: Callable[[Replacement], bool] = lambda made: True,
 ) -> Graph:
-    """Replace single nodes of a graph by the first rewrite rules that match.
+    """Replace single nodes of a graph by calls that rewrite rules compute.
 
-    `accepts` may refuse a replacement. A graph that no rule changes is returned as it is.
+    The rules for a node's op are applied in order, each to what the one before left: both
+    transposes of `matmul(transpose(x), transpose(y))` are folded. `accepts` may refuse a
+    replacement. A graph that no rule changes is returned as it is.
     """
     producers: dict[int | None, GraphNode] = {}
     nodes: list[GraphNode] = []

@@ -1,7 +1,7 @@
 """Rebuilds a graph call by call, applying the rewrite rules of each call's op.
 
-`simplify` is the pass that uses it. Rules are tried on operands that are rewritten already, and
-what a rule produces goes through the rules again. Every rule must keep the value bit for bit.
+The pass `simplify` uses it. A rule sees operands that are rewritten already, and the calls that it
+makes go through the rules again. Every rule must keep the value bit for bit.
 """
 
 from __future__ import annotations
@@ -31,15 +31,18 @@ Fold: TypeAlias = "Callable[[Rewriter, Op, Sequence[int | None], Attributes], Fo
 
 
 class Rewriter:
-    """Rebuilds a graph call by call, applying rewrite rules; the new graph grows in it.
+    """Copies a graph node by node into a new graph, replacing calls that rewrite rules match.
 
-    Functions of rules receive it first, then the bound values as graph values.
+    A rule's function receives the Rewriter first, then what the rule's pattern matched: symbolic
+    values of the new graph, and attributes.
 
     Attributes:
         types, nodes: types and nodes of the new graph.
         span: the source location that new nodes get.
         producers: nodes of the new graph by the ids of their results.
-        done: results for graphs that were rewritten before.
+        rules: the rules by op.
+        fold: computes a call whose operands are all constants.
+        done: rewritten form of each sub-graph rewritten so far; several nodes may share one.
     """
 
     def __init__(self, rules: RewriteRules, fold: Fold, done: Done) -> None:
@@ -71,9 +74,10 @@ class Rewriter:
         return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append a graph's nodes, rewritten, with `ids` as its parameters.
+        """Append the nodes of a graph, rewritten, to the new graph.
 
-        Returns its output ids.
+        `ids` are values of the new graph for the parameters of `graph`. Returns the ids of the
+        outputs in the new graph.
         """
         types, nodes, producers = self.types, self.nodes, self.producers
         old_types = graph.types
@@ -107,7 +111,10 @@ class Rewriter:
         results: tuple[int, ...],
         outer: SourceSpan | None,
     ) -> GraphNode:
-        """Return a graph node with new value ids and with its sub-graphs rewritten."""
+        """Return a copy of a node with the given value ids and with its sub-graphs rewritten.
+
+        `outer` is the source location for a node that has none.
+        """
         attributes = node.attributes
         if node.op in SUBGRAPH_OPS:
             attributes = mapped(attributes, self.inner, self.done)
@@ -139,7 +146,7 @@ class Rewriter:
         return None
 
     def values(self, pattern: Value, bindings: Bindings) -> Bindings:
-        """Convert the value ids that a pattern match has bound to graph values."""
+        """Replace the value ids in a pattern's match by symbolic values; return the same dict."""
         tensor = self.builder.tensor
         for name in pattern.value_names:
             found = bindings[name]
@@ -152,7 +159,10 @@ class Rewriter:
     # ---- for the functions of rules -----------------------------------------------------------
 
     def call(self, op: Op, *operands: GraphValue | None, **attributes: Any) -> Any:
-        """Append an op call to the new graph, after applying rewrite rules; return its result."""
+        """Append an op call to the new graph, or what the rewrite rules replace it by.
+
+        Returns the symbolic result, or a tuple of them for an op with several.
+        """
         found = self.rewritten(op, [None if x is None else x._id for x in operands], attributes)
         return self.append(op, operands, attributes) if found is None else found
 

@@ -48,7 +48,10 @@ SLICES = {strided_slice: ("begin", "end", "strides"), strided_copy: ("shape", "s
 
 
 def _parts(op: Op) -> tuple[Call, Call, Call]:
-    """Return the patterns of query, key and value: reshaped slices of the projection by `op`."""
+    """Return patterns that match query, key and value as reshaped slices of one projection.
+
+    `op` is the op that takes the slices, `strided_slice` or `strided_copy`.
+    """
     query, key, value = [
         call(
             reshape,
@@ -63,7 +66,11 @@ def _parts(op: Op) -> tuple[Call, Call, Call]:
 
 
 def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[Any, ...]:
-    """Return the attributes with which an op takes features `start` to `end` of the projection."""
+    """Return the attributes with which `op` slices features `start` to `end` of the projection.
+
+    `whole` is the type of the projection, (batch, sequence, features) or (sequence, batch,
+    features).
+    """
     one, two, features = whole.shape
     if op is strided_slice:
         return (0, 0, start), (one, two, end), (1, 1, 1)
@@ -71,10 +78,11 @@ def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[Any, ...]:
 
 
 def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
-    """Return the attributes with the numbers of query and key heads for fused self-attention.
+    """Return the numbers of heads in a projection, as attributes of `self_attention`.
 
-    `op` takes the slices. None unless query, key and value are adjacent slices that make up the
-    whole projection.
+    The attribute `heads` counts query heads, `own` those of key and of value. `found` is a match of
+    the patterns of `_parts(op)`. Returns None unless query, key and value are adjacent slices that
+    make up the whole projection.
     """
     whole = graph.types[found["projection"]]
     assert isinstance(whole, TensorType)
@@ -110,7 +118,11 @@ GRADIENTS = {op: call(attention_grad, *_parts(op), rest="others", layout="layout
 
 
 def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
-    """Replace the concatenated gradients of query, key and value by one op for the projection's."""
+    """Replace the concatenated gradients of query, key and value by one `self_attention_grad`.
+
+    The node concatenates reshapes of the values `query`, `key` and `value` along `axis`. Returns
+    None unless these are the results of one `attention_grad` on slices of one projection.
+    """
     graph, producers, node = site
     grad = producers.get(query)
     if grad is None or grad.op is not attention_grad or (query, key, value) != grad.results:
@@ -156,7 +168,10 @@ RULES: ReplacementRules = ReplacementRules(
 
 @everywhere
 def use_self_attention(graph: Graph, context: PassContext) -> Graph:
-    """Replace attention on slices of one projection by fused self-attention ops."""
+    """Replace attention on slices of one projection by fused self-attention ops.
+
+    A node is replaced only if the backend has a kernel for the fused op.
+    """
 
     def claimed(made: Replacement) -> bool:
         types = tuple([None if i is None else graph.types[i] for i in made.operands])

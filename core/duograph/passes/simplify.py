@@ -45,7 +45,10 @@ __all__ = ["RULES", "simplify"]
 
 
 def simplify(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Apply the algebraic rewrite rules of RULES to every call of a graph and its sub-graphs."""
+    """Apply the rewrite rules of RULES to every call of a graph and its sub-graphs.
+
+    Returns a new graph whose values have the same bits.
+    """
     return Rewriter(RULES, fold_constants, {}).graph(graph)
 
 
@@ -54,7 +57,10 @@ REDUCTIONS = [op for op in OPS.values() if op.traits.reduction]
 
 
 def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
-    """Return `x` if broadcasting it with `y` would not change its shape, else None."""
+    """Return `x` if broadcasting it with `y` would not change its shape, else None.
+
+    Rules such as ``x * 1 -> x`` use it: the result must have the shape of the replaced call.
+    """
     return x if x.shape == np.broadcast_shapes(x.shape, y.shape) else None
 
 
@@ -79,7 +85,10 @@ def is_negative_zero(value: complex) -> bool:
 
 
 def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
-    """Rewrite rule ``x + zero -> x``; None if it could change a bit, as +0.0 does for -0.0."""
+    """Return `x` as the replacement of ``x + zero``, or None where a bit might change.
+
+    -0.0 + 0.0 is 0.0, so a float zero must be -0.0; integers may have any zero.
+    """
     kind = zero.dtype.kind
     if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
         return None
@@ -93,7 +102,10 @@ def subtract_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | Non
 def fold_numbers(
     function: Callable[..., Any], g: Rewriter, x: GraphTensor, y: GraphTensor
 ) -> Found | None:
-    """Compute a function of two constant 0-d floats at compile time."""
+    """Compute a function of two constant 0-d floats at compile time; None for other operands.
+
+    Returns the result as a `fill` in the new graph.
+    """
     if x.shape or y.shape or x.dtype.name not in ("float32", "float64"):
         return None
     with np.errstate(all="ignore"):

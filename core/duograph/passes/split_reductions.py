@@ -1,11 +1,11 @@
-"""Graph pass that splits reductions over trailing and other axes in two, so that one can fuse.
+"""Graph pass that splits reductions over trailing and other axes in two; one can then fuse.
 
     %1 = relu_grad(%0, ...)                         %1 = relu_grad(%0, ...)
     %2 = reduce_sum(%1, axis=(0, 2, 3))     ->      %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
                                                     %2 = reduce_sum(%3, axis=(0, 2, 3))
 
-The gradient of a convolution's bias and statistics of channels are such reductions. Only above O0,
-because the order of summation changes.
+Gradients of convolution biases and statistics of channels are such reductions. The pass runs only
+above O0, because it changes the order of summation.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
 
 
 def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
-    """Return a node that reduces only the trailing axes among those that a given node reduces.
+    """Return a new node that reduces only the trailing axes among those that `node` reduces.
 
-    None if the node reduces no others, or if the trailing axes have less than `least` elements.
+    The trailing axes are the last axes that are all reduced. Returns None if `node` reduces no
+    other axis, if the trailing axes have less than `least` elements, or if a partial sum would be
+    rounded. `types` is extended by the type of the new node's result.
     """
     source, result = types[node.operands[0] or 0], types[node.results[0]]
     assert isinstance(source, TensorType) and isinstance(result, TensorType)

@@ -1,6 +1,6 @@
 """Helpers that apply a graph pass to the sub-graphs (branches, loop bodies) of nodes.
 
-Each sub-graph is processed once, however many nodes share it.
+The passes call them. Each sub-graph is processed once, however many nodes share it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Decorator that makes a graph pass process all sub-graphs, innermost first, then the graph."""
+    """Decorator for a graph pass: the result processes all sub-graphs first, innermost first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
@@ -46,16 +46,20 @@ def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
 
 
 def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> GraphNode:
-    """Return a graph node with a function applied to each of its sub-graphs."""
+    """Return a copy of a node with `step` applied to each of its sub-graphs.
+
+    `done` maps each graph processed before to its result and is extended.
+    """
     if node.op not in SUBGRAPH_OPS:
         return node
     return dataclasses.replace(node, attributes=mapped(node.attributes, step, done))
 
 
 def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -> Attributes:
-    """Return a node's attributes with a function applied to every graph among them.
+    """Return a node's attributes with `step` applied to every graph among them.
 
-    A named graph is copied, since nodes outside may call it.
+    `done` maps each graph processed before to its result and is extended. A named graph is copied,
+    since nodes outside the processed graph may call the original.
     """
     made = dict(attributes)
     for name, value in attributes.items():
@@ -108,9 +112,10 @@ def has_effects(
     known: dict[Graph, bool],
     more: Callable[[GraphNode], bool] = lambda node: False,
 ) -> bool:
-    """Return whether a graph node or its sub-graphs have side effects.
+    """Return whether a graph node, or a node of its sub-graphs, has side effects.
 
-    `known` caches the answer per sub-graph. Nodes for which `more` returns True count as well.
+    Nodes for which `more` returns True count as having effects. `known` caches the answer per
+    sub-graph.
     """
     if node.op not in SUBGRAPH_OPS:
         return bool(node.op.effects) or more(node)
