@@ -81,7 +81,7 @@ def scale_of(name: str, norm: str | None, count: int, inverse: bool) -> float:
 
 
 def _resized(x: Tensor, axis: int, size: int) -> Tensor:
-    """Return `x` with `size` elements along an axis: the first of them, or zeros after them."""
+    """Truncate an axis of `x` to `size` elements, or append zeros up to that size."""
     have = x.shape[axis]
     if size <= have:
         return slice_axis(x, axis, 0, size)
@@ -101,7 +101,10 @@ def _ints(name: str, what: str, value: Sizes) -> tuple[int, ...] | None:
 def _plan(
     name: str, x: Tensor, s: Sizes, dim: Sizes
 ) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
-    """Return the axes of a transform, and the wanted size of each (None: as it is)."""
+    """Check the arguments `s` and `dim` of a transform; return (axes, sizes).
+
+    The axes count from 0. A size of None leaves the axis as it is.
+    """
     sizes, dims = _ints(name, "s", s), _ints(name, "dim", dim)
     if dims is None:
         count = x.ndim if sizes is None else len(sizes)
@@ -188,7 +191,7 @@ def swapped(name: str, norm: str | None) -> str:
 
 
 def _one(name: str, n: int | None, dim: int) -> tuple[Sizes, Sizes]:
-    """Return the size and axis of a transform over one axis as those of several."""
+    """Convert a one-axis transform's `n` and `dim` to the tuples that `_plan` takes."""
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
         raise ArgumentError(f"{name}: got dim={dim!r}; wanted an int")
     return (None if n is None else (n,)), (dim,)

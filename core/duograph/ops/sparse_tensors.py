@@ -35,7 +35,7 @@ __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
 
 def _known(x: Tensor) -> bool:
-    """Return whether the values can be read: not those of a graph."""
+    """Return whether the tensor's values can be read: False for one of a graph being built."""
     return not hasattr(x, "_builder")
 
 
@@ -68,7 +68,7 @@ def _part(name: str, x: Tensor) -> str:
 
 
 class _Sparse:
-    """What the two formats have in common: the properties of a tensor, and arithmetic."""
+    """Base class of the sparse formats COO and CSR: properties of a tensor, and arithmetic."""
 
     values: Tensor
     shape: tuple[int, ...]
@@ -94,19 +94,19 @@ class _Sparse:
         return len(self.shape)
 
     def with_values(self, values: Tensor) -> Any:
-        """Return a tensor of the same structure with other values."""
+        """Return a sparse tensor with the same indices and shape, and other values."""
         raise NotImplementedError
 
     def at_places(self, dense: Tensor) -> Tensor:
-        """Return the elements of a dense tensor at the places of the values."""
+        """Return the elements of `dense` at the indices of this tensor's stored values, 1-d."""
         raise NotImplementedError
 
     def abs(self) -> Any:
-        """Return the tensor with the absolute values."""
+        """Return the sparse tensor with the absolute values."""
         return self.with_values(absolute(self.values))
 
     def astype(self, dtype: DTypeLike) -> Any:
-        """Return the tensor with values of another dtype."""
+        """Return the sparse tensor with values cast to another dtype."""
         return self.with_values(cast(self.values, dtype))
 
     def __neg__(self) -> Any:
@@ -276,13 +276,16 @@ def _flat(indices: Any, shape: Sequence[int]) -> Any:
 
 
 def _columns(indices: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows and the columns of coordinates (n, 2)."""
+    """Split the coordinates (n, 2) of a sparse matrix into row and column numbers, (n,) each."""
     both = transpose_by(indices, (1, 0))
     return both[0], both[1]
 
 
 def _row_ends(rows: Tensor, height: int, dtype: DType) -> Tensor:
-    """Return the offsets (height + 1,) of rows in values that are ordered by rows."""
+    """Convert ascending row numbers to CSR's offsets: row i has the values [i] .. [i + 1] - 1.
+
+    The result has shape (height + 1,); `height` is the matrix's number of rows.
+    """
     counts = unsorted_segment_sum(fill(rows.shape, 1, int64), rows, height)
     return cast_to(concat_by((fill((1,), 0, int64), cumsum(counts, 0)), 0), dtype)
 

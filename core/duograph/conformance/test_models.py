@@ -1,0 +1,110 @@
+"""Tests that whole models train: line by line as on the oracle, and compiled as line by line."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import duograph as ms
+from duograph import ops
+
+from .compare import difference_of
+from .models import IGNORED, MODELS
+from .oracle import on_oracle
+from .program_runs import settings_for
+
+# Number of the first steps that are compared. Rounding differences grow with each step.
+COMPARED = 4
+
+
+@dataclasses.dataclass
+class Training:
+    """What training a model gave.
+
+    Attributes:
+        losses: the losses of the compared steps.
+        state: the Parameters after them, with the statistics of batch normalisation.
+        logits: what the network then gives for its data when it is not training.
+        later: the losses of further steps.
+    """
+
+    losses: list[float]
+    state: dict[str, np.ndarray]
+    logits: np.ndarray
+    later: list[float]
+
+
+def train(name: str, level: str | None = None, whole: bool = False) -> Training:
+    """Train a model, the `COMPARED` steps or all; with a level, the whole step is compiled."""
+    model = MODELS[name]
+    ms.set_seed(4)
+    network = model.network()
+    optimizer = model.optimizer(network.trainable_params())
+
+    def loss_of(*data):
+        return ops.cross_entropy(network(*data[:-1]), data[-1], ignore_index=IGNORED)
+
+    gradient = ms.value_and_grad(loss_of, None, optimizer.parameters)
+
+    def step(*data):
+        loss, grads = gradient(*data)
+        optimizer(grads)
+        return loss
+
+    data = [ms.Tensor(a) for a in model.data()]
+    run = step if level is None else ms.jit(step)
+    with settings_for("eager" if level is None else "graph mode", level):
+        network.set_train()
+        losses = [float(run(*data)) for _ in range(COMPARED)]
+        state = {p.name: p.asnumpy().copy() for p in network.get_parameters()}
+        logits = network.set_train(False)(*data[:-1]).asnumpy()
+        network.set_train()
+        later = [float(run(*data)) for _ in range(model.steps - COMPARED if whole else 0)]
+    return Training(losses, state, logits, later)
+
+
+def check_near(got: Training, want: Training) -> None:
+    """Compare the first steps of two runs, whose sums may be in another order."""
+    np.testing.assert_allclose(got.losses, want.losses, rtol=1e-4, atol=1e-5)
+    for name, array in want.state.items():
+        np.testing.assert_allclose(got.state[name], array, rtol=1e-3, atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(got.logits, want.logits, rtol=1e-3, atol=1e-4)
+
+
+def check_falls(training: Training, below: float) -> None:
+    losses = training.losses + training.later
+    assert losses[-1] < below * losses[0], f"the loss did not fall below {below} of it: {losses}"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_model(name, session):
+    """I11: a model trains, and its first steps are those of the oracle.
+
+    A quick run makes no further steps.
+    """
+    got = train(name, whole=not session.quick)
+    with on_oracle():
+        want = train(name)
+    check_near(got, want)
+    check_falls(got, 1.0 if session.quick else MODELS[name].below)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_model_compiled(name):
+    """I05: with its whole step compiled at level O0, a model trains as line by line to the bit."""
+    want, got = train(name), train(name, "O0")
+    for what in ("losses", "state", "logits"):
+        text = difference_of(getattr(want, what), getattr(got, what), what)
+        assert text is None, f"line by line and compiled differ: {text}"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_model_optimised(name, session):
+    """I05, I11: compiled at level O2 a model trains too, with sums in another order."""
+    if session.quick:
+        pytest.skip("at level O0 only")
+    got = train(name, "O2", whole=True)
+    check_near(got, train(name))
+    check_falls(got, MODELS[name].below)

@@ -1,0 +1,77 @@
+"""Tests of programs with known output, run line by line and compiled on the device."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import duograph as ms
+from duograph import nn, ops
+from duograph.op import OPS, rules_changed
+
+from .compare import printed_words, same_words
+from .documented_programs import DOCUMENTED
+from .effect_programs import EFFECTS
+from .known_programs import SMALL, KnownProgram
+from .program_runs import execute, settings_for
+from .session import Session, over
+
+# How a program runs: line by line, or in GRAPH_MODE at a level of compilation.
+MODES = {"eager": ("eager", None), "O0": ("graph mode", "O0"), "O2": ("graph mode", "O2")}
+
+
+@pytest.fixture(autouse=True)
+def mul_rule():
+    """Fixture that restores the gradient rule of the op mul, if a program replaced it."""
+    op = OPS["mul"]
+    rule = op.bprop_rule
+    yield
+    if op.bprop_rule is not rule:
+        op.bprop_rule = rule
+        rules_changed()
+
+
+def check(name: str, program: KnownProgram, mode: str, capsys) -> None:
+    """Run a program in one of `MODES`; compare what it prints with what it must print."""
+    space = {"__name__": "__program__", "ms": ms, "nn": nn, "ops": ops, "np": np}
+    with settings_for(*MODES[mode]):
+        execute(program.source, name, space)
+        ms.synchronize()
+    got = capsys.readouterr().out.strip("\n")
+    want = program.printed if mode == "eager" else program.compiled or program.printed
+    want = textwrap.dedent(want).strip("\n")
+    near = program.rounded and same_words(printed_words(got), printed_words(want))
+    assert near or got == want, f"it printed\n{got}\n  instead of\n{want}"
+
+
+def _over(programs: Mapping[str, KnownProgram]) -> Callable[..., Any]:
+    """Decorator that runs a test for each program in each mode; in a quick run only in mode O0."""
+
+    def parameters(session: Session) -> tuple[str, Sequence[Any]]:
+        modes = ("O0",) if session.quick else MODES
+        return "name,mode", [(name, mode) for name in programs for mode in modes]
+
+    return over(parameters)
+
+
+@_over(SMALL)
+def test_program(name, mode, capsys):
+    """I06: a small program prints exactly what it should, in order."""
+    check(name, SMALL[name], mode, capsys)
+
+
+@_over(DOCUMENTED)
+@pytest.mark.filterwarnings("ignore:.*ms_function.*:DeprecationWarning")
+def test_documented_program(name, mode, capsys):
+    """I07: an example of MindSpore's pages on static and dynamic graphs prints what they show."""
+    check(name, DOCUMENTED[name], mode, capsys)
+
+
+@_over(EFFECTS)
+def test_effects(name, mode, capsys):
+    """I06: compiled code has its effects and prints at each call, once and in order."""
+    check(name, EFFECTS[name], mode, capsys)
