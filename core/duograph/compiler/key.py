@@ -58,7 +58,7 @@ class JitKey(NamedTuple):
     containers: tuple[int | Identity, ...] = ()
 
     def sharing_tensors(self, shared: Mapping[int, int | None], slots: Slots) -> JitKey:
-        """Return a copy of the cache key for a call in which some tensors are one object.
+        """Return a copy of the cache key that also says which tensor arguments are one object.
 
         Args:
             shared: see `CompiledProgram.shared`.
@@ -70,12 +70,15 @@ class JitKey(NamedTuple):
         )
 
     def of_objects(self, slots: Slots) -> JitKey:
-        """Return a copy of the cache key for a call with just these objects as arguments."""
+        """Return a copy of the cache key that only a call with the same argument objects equals.
+
+        Lists, dicts, sets, arrays and frozen dataclasses are then compared by identity.
+        """
         objects = (*slots.containers, *slots.objects)
         return self._replace(containers=tuple(map(Identity, objects)))
 
     def difference_from(self, old: JitKey) -> str:
-        """Return a message that names the first field in which two cache keys differ."""
+        """Return a sentence part that names the first field in which two cache keys differ."""
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
         if self.containers != old.containers:

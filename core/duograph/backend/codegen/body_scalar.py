@@ -35,7 +35,10 @@ class ScalarTensor(Tensor):
 
 
 class _ScalarBuilder:
-    """Intercepts the ops that a composite's body calls and applies their scalar rules instead."""
+    """Intercepts the ops that a composite's body calls and applies their scalar rules instead.
+
+    `run_body` installs it as the thread's graph builder while the body runs.
+    """
 
     staged = False
 

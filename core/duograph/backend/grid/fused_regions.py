@@ -46,7 +46,7 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return the object that prints how two values of a reduction are combined.
+    """Return the object that prints how two values of a reduction are combined on a device.
 
     `kind` is "+" or "max".
     """
@@ -54,7 +54,7 @@ def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
 
 
 def _target(device: GridDevice) -> Target:
-    """Return what the scheduler of fused regions must know of a device."""
+    """Return the description of a device that the scheduler of fused regions needs."""
     combine = functools.partial(_combine, device)
     if device.serial:
         return Target(spans=True, combine=combine)
@@ -79,7 +79,7 @@ def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
 def _division(
     device: GridDevice, program: LoopProgram
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
-    """Return (groups, items per group, size arguments): how a program's kernel is launched."""
+    """Return (groups, work items per group, size arguments): how a program's kernel is launched."""
     numbers: tuple[Scalar, ...] = ()
     items, groups = 1, program.size
     if program.work is Work.ITEM:
@@ -160,7 +160,7 @@ def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> lis
 
 
 def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
-    """Return the launch that initialises the result of a fused region's scatter."""
+    """Return the launch that initialises a scatter's result with a copy or a constant."""
     assert plan.columns is not None
     whole = TensorType.of((plan.columns.outer * v.at.n * plan.columns.width,), v.dtype)
     result = plan.n_operands + [name for name, _ in plan.outputs].index(v.name)
@@ -217,7 +217,8 @@ def _call(
 ) -> Call | str:
     """Return the prepared call of a fused region, or the reason why the device cannot build it.
 
-    `region` is the plan of all of it, if it is one kernel.
+    `plan` has the launches. `region` is the region's own plan if one kernel computes all of it,
+    else None; it says which results may overwrite operands.
     """
     results = tuple([graph.types[i] for i in graph.outputs])
     over = () if region is None or region.columns is not None else tuple(overwrites(region))

@@ -93,7 +93,10 @@ def side_of(device: GridDevice) -> int:
 
 
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
-    """Time a float32 matmul of `side` rows with each tile size; return the best seconds of each."""
+    """Time a float32 matmul of `side` x `side` matrices with each tile size.
+
+    Returns tile size -> seconds of the fastest run. The device's own choice is restored.
+    """
     device = backend.device(device_id)
     before = device.tiles
     ones = np.ones((side, side), np.float32)
@@ -127,7 +130,10 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
 
 
 def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
-    """Return the fastest measured tile size, or the default (the first) if about as fast."""
+    """Return the fastest tile size of a `measure` result.
+
+    The default, which comes first, is returned if it is about as fast.
+    """
     default = next(iter(found))
     fastest = min(found, key=lambda tiles: found[tiles])
     return fastest if found[fastest] * WORTH < found[default] else default

@@ -35,7 +35,7 @@ class StagedBuilder(GraphBuilder):
         evaluation: the evaluation that the builder belongs to.
         parent: the builder of the enclosing graph; None for the function's own graph.
         depth: the number of enclosing graphs.
-        params: value ids of the graph's own parameters.
+        params: value ids of the graph's own parameters, without those in `outer`.
         outer: id of a value of the enclosing graph -> id of its parameter in this graph.
     """
 
@@ -60,16 +60,19 @@ class StagedBuilder(GraphBuilder):
     def parameter(self, type_: ValueType) -> Value:
         """Append a parameter to the graph and return its value.
 
-        Parameters may be added at any time; finishing the graph numbers them first.
+        Parameters may be added at any time; the finished graph has them before all other values.
         """
         made = self._value(type_)
         self.params.append(made._id)
         return made
 
     def bring(self, value: GraphValue) -> Value:
-        """Return a value of the builder's graph or of an enclosing graph as one of this graph.
+        """Return a value of this graph or of an enclosing graph as a value of this graph.
 
-        Adds parameters to this and the enclosing graphs where needed.
+        A value of an enclosing graph becomes a parameter of this graph and of the graphs between.
+
+        Raises:
+            GraphError: the value was computed in a branch or loop that has ended.
         """
         builder = value._builder
         if builder is self:
@@ -92,7 +95,7 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(found)
 
     def host(self, value: Value) -> Value:
-        """Return a graph's host value or a Python constant as a host value of this graph."""
+        """Return a host value or a Python constant as a host value of this graph."""
         if isinstance(value, HostValue):
             return self.bring(value)
         return super().host(value)
@@ -127,7 +130,7 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(self.operand(value, None)._id)
 
     def made_constant(self, value: Tensor) -> Value:
-        """Return an eager tensor that was made while compiling as a constant of this graph."""
+        """Return a graph constant with the data of an eager tensor made while compiling."""
         found = self._made.get(id(value))
         if found is None:
             found = self._made[id(value)] = self.constant(value)._id
@@ -174,13 +177,16 @@ class StagedBuilder(GraphBuilder):
         owned.depths[id(value)] = self.depth
 
     def check_device(self, device: Device) -> None:
-        """Refuse a move of a tensor to another device than that of the program."""
+        """Raise StrictDeviceError for a move of a tensor to another device than the program's."""
         self.evaluation.check_device(device, "a move of a Tensor to")
 
     # ---- undoing ------------------------------------------------------------------------------
 
     def rewind(self, n_nodes: int, n_types: int) -> None:
-        """Undo additions to the graph beyond its first `n_nodes` nodes and `n_types` values."""
+        """Undo additions: remove all but the first `n_nodes` nodes and the first `n_types` values.
+
+        Also removes the inputs, constants and caches that refer to removed values.
+        """
         del self.nodes[n_nodes:]
         del self.types[n_types:]
         self._constants = {k: i for k, i in self._constants.items() if i < n_types}
@@ -220,7 +226,11 @@ class StagedBuilder(GraphBuilder):
         return self.renumbered(self.params, [v._id for v in outputs])
 
     def renumbered(self, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a Graph of the builder's nodes with dense value ids, the parameters first."""
+        """Return a Graph of the builder's nodes with values numbered anew, parameters first.
+
+        Args:
+            params, outputs: value ids in this builder.
+        """
         number: dict[int, int] = {}
         types: list[ValueType] = []
 
