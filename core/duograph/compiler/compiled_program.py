@@ -403,7 +403,7 @@ class CompiledProgram:
         return fast
 
     def _guarded(self, guard: Guard) -> HandleFunction:
-        """Return a short form of `call` for a program that reads arguments only and has captures."""
+        """Return a short form of `call` for a program with captures that reads only arguments."""
         holds, run = guard.holds, self.run_single
 
         def fast(*handles: Handle) -> Handle:

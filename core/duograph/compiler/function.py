@@ -322,7 +322,7 @@ class JitFunction:
         self._entry(args, kwargs)
 
     def _entry(self, args: Args, kwargs: Kwargs) -> tuple[JitCall, Compiled | Interpreted]:
-        """Return (call, cache entry) for arguments; compile if needed, but do not run the program."""
+        """Return (call, cache entry) for arguments; compile if needed, without running anything."""
         call = self._bind(args, kwargs)
         try:
             return call, call.entry()

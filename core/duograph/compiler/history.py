@@ -192,10 +192,10 @@ def _shown(value: Hashable) -> str:
 
 
 def _remedy(values: Sequence[Hashable]) -> str:
-    """Return advice about an argument whose parts of the cache keys differ, by the kind of the parts.
+    """Return advice about an argument whose parts of the cache keys differ.
 
-    The kinds are tensor types (more than half of the parts), numbers, containers, arrays and
-    objects.
+    It depends on what the parts are: tensor types (more than half of them), numbers, containers,
+    arrays or objects.
     """
     values = list(dict.fromkeys(values))
     tensors = [v for v in values if isinstance(v, TensorType)]
