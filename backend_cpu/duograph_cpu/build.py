@@ -36,7 +36,7 @@ extern "Python+C" int dg_handle_signals(void);
 def _generated() -> tuple[str, list[Path]]:
     """Write the C files of elementwise kernels; return (cffi declarations, file paths).
 
-    Both are empty if there is no generator script.
+    Both are empty if generate.py is missing.
     """
     path = HERE / "generate.py"
     if not path.exists():

@@ -1,6 +1,7 @@
 """CPU kernels of reductions, argmax, argmin, cumulative ops, sort and topk.
 
-The kernels are in native/reduce.c, scan.c and sort.c.
+`CPU.prepare` finds their builders in the kernel table. The kernels are in native/reduce.c, scan.c
+and sort.c.
 """
 
 from __future__ import annotations

@@ -100,7 +100,10 @@ def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any
 
 
 def _present_value(p: Parameter) -> Tensor:
-    """Return a Parameter's value, and its place on the tape, as a Tensor that no write changes."""
+    """Return a Parameter's present value as a Tensor that later writes do not change.
+
+    In differentiation it stands for the same node as the Parameter.
+    """
     if p._type.device is None:
         materialise(p)
     made = Tensor._make(p._type, p._buf)

@@ -75,7 +75,7 @@ class GridDevice:
         widest: work items of the largest group that may share a long row.
         units: compute units; work is divided into a small multiple of this number.
         shared_bytes: shared memory of a group.
-        capabilities: subset of "fp64", "int64".
+        capabilities: names of what the device can do. Kernels need "fp64" for 64-bit floats.
         record: buffer for reports of wrong indices; `GridBackend` creates it.
         tiles: tile sizes of matmul, of the kind that matches `serial`; None: the default.
     """

@@ -124,7 +124,7 @@ class Bijector(Cell):
         return self._is_scalar_batch
 
     def _add_parameter(self, value: Value, name: str) -> Tensor:
-        """Add a parameter and return it as a Tensor.
+        """Register a parameter of the constructor; return it as a Tensor.
 
         Raises:
             TypeError: no floating number, or another dtype than the other parameters have.
@@ -140,7 +140,7 @@ class Bijector(Cell):
         return made
 
     def _check_value(self, value: object, name: str) -> Tensor:
-        """Return a value if it is a Tensor.
+        """Return `value` if it is a Tensor; `name` stands for it in the error.
 
         Raises:
             TypeError: another type.
