@@ -104,7 +104,7 @@ class DatasetCache:
         return cached
 
     def _keep(self, key: Hashable, row: Row) -> None:
-        """Keep a row if the size permits."""
+        """Store a row under `key` unless it is stored already or would exceed the cache's size."""
         count = sum(getattr(v, "nbytes", 64) for v in row)
         with self._lock:
             if key not in self._rows and (not self.size or self._bytes + count <= self.size << 20):

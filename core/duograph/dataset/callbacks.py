@@ -84,7 +84,7 @@ class CallbackRunner:
         self._began = False
 
     def _call(self, method: str, epoch: int, step: int, total: int) -> None:
-        """Call a method of all callbacks; the step methods only at multiples of their size."""
+        """Call `method` of every callback, a step method only at multiples of its `step_size`."""
         context = DSRunContext(epoch, step, total)
         for c in self._callbacks:
             if "step" not in method or (step - 1) % c.step_size == 0:

@@ -1,4 +1,7 @@
-"""What all audio transforms share: checks of arguments and of waveforms."""
+"""What all audio transforms share: checks of arguments and of waveforms.
+
+The other modules of `dataset.audio` use its base class and functions.
+"""
 
 from __future__ import annotations
 
@@ -72,5 +75,8 @@ class AudioTransform:
         return self._signal(array).astype(array.dtype)
 
     def _signal(self, signal: Array) -> Array:
-        """Return the transform of an array (..., time), or (..., frequency, time)."""
+        """Return the transformed array; `signal` is (..., time), or (..., frequency, time).
+
+        Every transform overrides it.
+        """
         raise NotImplementedError

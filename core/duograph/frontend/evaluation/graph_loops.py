@@ -1,7 +1,9 @@
-"""Loops whose condition the graph computes: one `while_loop` that carries what an iteration writes.
+"""Loops whose condition the graph computes: each becomes one `while_loop` node.
 
-`evaluation.loop_statements` calls `graph_loop`. The body is evaluated several times, until the
-types of the carried values are stable; it must never change state outside the loop meanwhile.
+The node carries from iteration to iteration what an iteration writes. For each written variable a
+*plan* says how its value is passed on. `evaluation.loop_statements` calls `graph_loop`. The body is
+evaluated several times, until the types of the carried values are stable; it must never change
+state outside the loop meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _MAX_EVALUATIONS = 8
 
 
 class _Carried:
-    """Plan of a loop variable that the `while_loop` node passes from iteration to iteration.
+    """Plan of a loop variable that is one graph value, passed from iteration to iteration.
 
     Attributes:
         type: the type of the graph value.
@@ -49,14 +51,21 @@ class _Carried:
 
 
 class _BoundInside:
-    """Plan of a loop variable that the loop binds first; it holds the plan of the bound value."""
+    """Plan of a loop variable that is unbound before the loop and bound by an iteration.
+
+    Attributes:
+        plan: the plan of the bound value.
+    """
 
     def __init__(self, plan: Value) -> None:
         self.plan = plan
 
 
 class _Dropped:
-    """Plan of a loop variable that is a new object per iteration, which no later code may read."""
+    """Plan of a loop variable bound to a new Python object in each iteration.
+
+    Later iterations and the code after the loop may not read it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -131,7 +140,7 @@ def _is_subclassed(value: Value) -> bool:
 
 
 def _unbound(value: Value) -> bool:
-    """Return whether a value is one of the markers of an unbound variable."""
+    """Return whether a value marks a variable as unbound, such as MISSING."""
     return value is MISSING or value is NOTHING or isinstance(value, Undefined)
 
 
@@ -143,7 +152,7 @@ def _changes_type(what: str, old: Value, new: Value) -> Exception:
 
 
 def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
-    """Return a variable's value at the start of an iteration, as its loop plan says.
+    """Return a variable's value at the start of an iteration, made from its loop plan.
 
     Adds a parameter to the loop body for each value that iterations pass on.
     """
@@ -165,7 +174,10 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append the parts of a variable's value that the next iteration receives to `out`."""
+    """Append to `out` the graph values in a variable's value that its plan carries.
+
+    They are outputs of the loop body, or the initial values of the loop if `value` precedes it.
+    """
     if isinstance(plan, _Carried):
         if isinstance(plan.type, TensorType):
             known = not isinstance(value, (bool, GraphScalar))
@@ -270,7 +282,8 @@ def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Val
 def _shared(ev: Evaluation, location: Location, old: Value, new: Value) -> list[Value]:
     """Return the lists and dicts from outside that a variable may be after a loop.
 
-    Marks them as ambiguous: evaluated code may not change one without changing the variable's.
+    Marks them as ambiguous: evaluated code may not change them, as it is unknown whether the
+    variable would change, too.
 
     Args:
         old: the value before an iteration.
@@ -298,7 +311,7 @@ class _Body:
 
     Attributes:
         builder: the builder of the body's graph.
-        following: whether there is another iteration.
+        following: whether there is another iteration, as computed at the end of the body.
         locations: the variables, attributes, containers and tensors that an iteration writes.
         before, ends: per location, its content before the loop and after an iteration.
         plans: per location, its loop plan.
@@ -319,10 +332,10 @@ class _Body:
 
 
 def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
-    """Append a `while_loop` node with the body traced from `step`; a graph bool ends it.
+    """Trace a loop into a `while_loop` node, and write the results into the loop's variables.
 
     Args:
-        predicate: whether there is a first iteration.
+        predicate: whether there is a first iteration, a bool of the graph.
         step: evaluates one iteration and returns whether there is another.
         ran: whether variables that only the loop binds are bound after the loop.
     """
@@ -355,7 +368,7 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
 
 
 def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
-    """Trace a loop body repeatedly until the loop plans of the variables it assigns are stable.
+    """Trace a loop body until the plans of its variables are stable; return the last trace.
 
     Raises:
         JoinError: the types keep changing.
@@ -435,7 +448,7 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value], earlier: 
 
 
 def _holds_tensors(location: Location) -> bool:
-    """Return whether a written location is a variable, attribute, list or dict, not a tensor."""
+    """Return whether a location may hold tensors: a variable, attribute, list or dict."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 
@@ -443,6 +456,11 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
     """Record which older tensors a variable may be after a graph loop, for the alias checks.
 
     These are the tensor from before the loop, and older tensors that an iteration assigns.
+
+    Args:
+        after: the value of the variable after the loop.
+        body: the last trace of the loop body.
+        key: identifies the variable in `body`.
     """
     for made, old in pairs(after, body.before[key]):
         if isinstance(old, Tensor) and made is not old:

@@ -1,7 +1,8 @@
 """Evaluates `while` and `for`: unrolled over known values, as a graph loop otherwise.
 
-A `while` is unrolled until its condition is a graph value; the rest becomes a `while_loop`
-(`graph_loops`). A `for` becomes a graph loop only over a range of unknown length.
+The functions register in `dispatch.SYNTAX`. A `while` is unrolled until its condition is a graph
+value; the rest becomes a `while_loop` (`graph_loops`). A `for` becomes a graph loop only over a
+range of unknown length. Data of a tensor never decide how often a loop is unrolled.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ UNROLL_LIMIT = 200_000
 
 
 class _LoopState:
-    """Hidden variables of a loop: whether it broke, whether it returned, and the result.
+    """Hidden variables of a loop: whether it broke, whether it returned, and the returned value.
 
     Branches and graph loops write these variables like any other.
     """
@@ -86,7 +87,9 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
 def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
     """Return whether a `while` loop has another iteration, as a flag.
 
-    The test is evaluated only if `going` holds: the last iteration did not leave the loop.
+    Args:
+        going: whether the last iteration reached its end, without `break` or `return`. The test is
+            evaluated only then.
     """
     if going is True:
         return condition(ev, frame, node.test)
@@ -102,7 +105,12 @@ def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
 def _graph_while(
     ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
 ) -> Flow:
-    """Trace the rest of a `while` loop, whose condition the graph computes, into a graph loop."""
+    """Trace the remaining iterations of a `while` as a graph loop; return the loop's `Flow`.
+
+    Args:
+        cond: whether there is an iteration, a bool of the graph.
+        ran: whether variables that the body binds are bound after the loop.
+    """
 
     def step() -> Value:
         flow = run_block(ev, frame, node.body)
