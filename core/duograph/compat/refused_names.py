@@ -143,7 +143,10 @@ def is_refused(value: object) -> bool:
 
 
 class _Refused:
-    """Stands for a name that cannot work: calling it, or taking an attribute, raises the reason."""
+    """Object in place of a name that cannot work: calling it raises an error with the reason.
+
+    Its attributes are such objects, too.
+    """
 
     def __init__(self, name: str, reason: str) -> None:
         self.__name__ = self.__qualname__ = name
