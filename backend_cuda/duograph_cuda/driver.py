@@ -1,7 +1,7 @@
 """Calls the CUDA driver API and turns its error codes into exceptions.
 
 `Driver` calls a module with the functions and conventions of cuda-bindings: `cuda.bindings.driver`,
-or in tests its emulation (`emulation.driver`).
+or in tests its emulation (`emulation.driver`). `problem` says why there is no usable driver.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Driver:
         return rest[0] if len(rest) == 1 else rest
 
     def address(self, name: str) -> int:
-        """Return the address of a CUDA driver function, for calls from C."""
+        """Return the address of a CUDA driver function, by which C code calls it."""
         pointer, status = self.call("cuGetProcAddress", name.encode(), VERSION, 0)
         if not pointer:
             raise DeviceError(f"the NVIDIA driver has no {name} (status {int(status)})")
         return int(pointer)
 
     def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
-        """Return the exception to raise for a CUDA driver error code."""
+        """Return the exception for a CUDA driver error code; `what` begins its message."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
@@ -74,7 +74,7 @@ class Driver:
 
 
 def _version_of_bindings() -> int:
-    """Return the major version of CUDA that the package cuda-bindings was made for."""
+    """Return the major version of CUDA for which the installed package cuda-bindings was made."""
     import cuda.bindings
 
     return int(cuda.bindings.__version__.split(".")[0])

@@ -1,7 +1,7 @@
 """Compiles CUDA C++ to a host library with the machine's C++ compiler (g++, or `CXX`).
 
 A header of the emulation defines CUDA's keywords and built-in functions for the host compiler. The
-emulated driver loads the libraries.
+emulated driver loads the libraries. Only tests use this.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """Compile the C++ library that runs emulated kernels; return the library's bytes."""
+        """Compile the C++ library that runs emulated kernels (machine.cpp); return its bytes."""
         text = (HERE / "machine.cpp").read_text()
         return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
 
