@@ -1,4 +1,4 @@
-"""Splits call arguments of compiled functions into run-time inputs and parts of the cache key.
+"""Splits call arguments of compiled functions into run-time inputs and cache key parts.
 
 Tensors are inputs; other values are constants of the program unless they are marked mutable.
 `compiler.key` calls `signature` for every call that no faster lookup serves; `compiler.evaluate`
@@ -129,7 +129,7 @@ def _constant(value: Value) -> Hashable:
 
 
 def is_frozen(value: Value) -> bool:
-    """Return whether a value is an object of a frozen dataclass with equality by fields and a hash.
+    """Return whether a value is a hashable object of a frozen dataclass, equal by its fields.
 
     A cache key compares such objects by their attributes.
     """

@@ -1,4 +1,4 @@
-"""A compiled program: the graph of one function for one signature, and how each call runs it.
+"""A compiled program: the graph of one function for one signature, and how a call runs it.
 
 `compiler.function` calls it with the tensors of the arguments. The program reads its inputs, runs
 the lowered graph, rebinds what the function writes and rebuilds the result; it never evaluates

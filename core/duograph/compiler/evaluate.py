@@ -1,6 +1,6 @@
-"""Compiles one call of a function: the front end evaluates it into a graph, which is then lowered.
+"""Compiles one call of a function: the front end makes a graph, which is then lowered.
 
-`compiler.function` and `conformance.parity` call `compile_program`. Evaluation starts over when it
+`compiler.jit_call` and `train.exported` call `compile_program`. Evaluation starts over when it
 finds a write to a location that was read as a constant; no effect of the user's code runs twice.
 """
 

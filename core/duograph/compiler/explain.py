@@ -1,4 +1,4 @@
-"""The result of `JitFunction.explain`: what one compiled program does, and why it was compiled.
+"""The result of `JitFunction.explain`: what a program does, and why it was compiled.
 
 An `Explanation` reads a finished program and never compiles or runs one.
 """

@@ -1,8 +1,9 @@
 """Interprets a graph node by node on Tensors and host values, control flow included.
 
 Every op goes through eager dispatch, so gradient tapes record it. Compiled programs call
-`interpret` under nested derivatives and to find the source line of an error; `conformance.parity`
-calls it to compare every value. It never changes the graph.
+`interpret` under nested derivatives and to find the source line of an error; `train.exported` calls
+it to run a loaded graph, and `conformance.parity` to compare every value. It never changes the
+graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The key under which a compiled function finds its program, and the only place that builds one.
+"""The key under which a compiled function finds its program, built in this module only.
 
-`compiler.function` calls `bind_call` for every call that no fast path serves. Two calls with equal
-keys may run the same program, up to what the program captured (`compiler.guards`).
+`compiler.function` calls `bind_call` for every call that no fast lookup serves. Two calls with
+equal keys may run the same program, up to what the program captured (`compiler.guards`). Nothing
+here looks at captured values.
 """
 
 from __future__ import annotations

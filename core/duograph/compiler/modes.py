@@ -1,7 +1,7 @@
 """Calls Cells that are compiled as a whole: in GRAPH_MODE, by `jit(cell)` or `Cell.compile`.
 
-`nn.Cell` calls these functions. The compiled form of a Cell lives in its `__dict__`, and a copy of
-the Cell makes its own.
+`nn.Cell` calls these functions. The compiled form of a Cell is stored in its `__dict__`, and a copy
+of the Cell makes its own; two Cells never share one.
 """
 
 from __future__ import annotations

@@ -21,10 +21,11 @@ Homes = list[tuple[Hashable, Value]]
 
 
 def homes_of(capture: Capture) -> Homes:
-    """Return the dicts in which Python looks up a captured attribute, with its value in each now.
+    """Return the dicts in which Python looks up a captured attribute, with its value in each.
 
     The dicts are the `__dict__` of the object and those of the classes in its MRO, in lookup order.
-    An item is (id that stands for the dict, value or MISSING). Captures of another kind return [].
+    An item is (id that stands for the dict, present value or MISSING). Captures of another kind
+    return [].
     """
     if capture.kind not in ("attribute", "method"):
         return []

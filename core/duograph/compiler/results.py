@@ -1,7 +1,8 @@
-"""Templates of results: the Python structure that a compiled function returns, with placeholders.
+"""Templates of results: the Python structure that a compiled function returns.
 
-`compiler.evaluate` makes a template of the evaluated result once; `compiled_program` fills the
-placeholders at every call. Rebuilding never evaluates user code.
+A template has placeholders for the values that differ between calls. `compiler.evaluate` makes a
+template of the evaluated result once; `compiled_program` fills the placeholders at every call.
+Rebuilding never evaluates user code.
 """
 
 from __future__ import annotations

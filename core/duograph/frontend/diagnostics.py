@@ -1,4 +1,4 @@
-"""Adds the user's source location to errors of compiled code: the call chain and a caret line.
+"""Adds the user's source location to errors of compiled code: call chain and a caret line.
 
 ```
 ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2].

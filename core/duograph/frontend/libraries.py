@@ -125,7 +125,7 @@ def is_framework(module: object) -> bool:
 
 
 def changes_process(function: types.FunctionType) -> bool:
-    """Return whether a duograph function uses files, data sets, random state or process settings.
+    """Return whether a duograph function uses files, data sets, random state or settings.
 
     No graph can represent such a call. Functions that draw random numbers are excluded: they have
     graph nodes.

@@ -118,7 +118,10 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
 
 
 def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Return an attribute of an object that evaluated code made; its class is from outside."""
+    """Return an attribute of an object that evaluated code made.
+
+    A value that the class holds, such as a method, is captured: the class is from outside.
+    """
     if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
         ev.captures.class_attribute(type(owner), name)
         if _staged_property(owner, name):

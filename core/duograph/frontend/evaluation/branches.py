@@ -26,7 +26,7 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Trace a branch into a new sub-graph, then undo the branch's changes of variables and objects.
+    """Trace a branch into a new sub-graph, then undo its changes of variables and objects.
 
     Returns:
         the sub-graph's builder, the branch's result, and the written locations with their content

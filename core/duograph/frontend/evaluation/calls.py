@@ -2,7 +2,7 @@
 
 The handlers register in `dispatch.CALLABLES`. The user's functions are evaluated from source. The
 framework's functions run directly, and those of other libraries run at compile time if all
-arguments are known, otherwise with the graph.
+arguments are known, otherwise with the graph. A function with effects never runs at compile time.
 """
 
 from __future__ import annotations
@@ -269,7 +269,10 @@ _PURE_BUILTINS = {
 
 @calls(types.MethodType)
 def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a bound method; capture the attributes of a receiver that is a Cell."""
+    """Trace a call of a bound method and return its result.
+
+    The attributes of a receiver that is a Cell are captured.
+    """
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:

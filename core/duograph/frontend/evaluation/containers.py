@@ -101,7 +101,7 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _is_outside_list(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an object from outside of a subclass of `list`."""
+    """Return whether a value is an object from outside whose class is a subclass of `list`."""
     return isinstance(value, list) and is_outside(ev, value)
 
 

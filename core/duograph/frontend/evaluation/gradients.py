@@ -1,7 +1,7 @@
 """Derivatives inside compiled code: a function becomes a closed graph, which is linearised.
 
-`autodiff.transforms` calls `record` for gradients, and `cells` calls `call_with_bprop` for a Cell
-with its own `bprop`. The module only builds graphs; it never runs a backward pass.
+`autodiff.recording` reaches `record` through the evaluator, and `cells` calls `call_with_bprop` for
+a Cell with its own `bprop`. The module only builds graphs; it never runs a backward pass.
 """
 
 from __future__ import annotations

@@ -210,7 +210,10 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
 
 
 def _object_of_iteration(name: str) -> Unjoined:
-    """Return the value of a variable whose object an earlier iteration of a graph loop made."""
+    """Return the marker of a variable bound to an object that a loop iteration made.
+
+    Reading the variable later raises an error.
+    """
     error = UnsupportedSyntaxError(
         f"variable {name!r} is an object that an iteration of the loop makes; compiled code cannot "
         "keep it for what follows",

@@ -192,12 +192,12 @@ class Built:
 
 
 def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> Value:
-    """Return the placeholder in a host call's arguments for an object that evaluated code made.
+    """Return what the arguments of a host call hold for an object that evaluated code made.
 
-    It is the object itself if Python code can neither change nor store it.
+    It is a placeholder if each run needs a new object, else the object itself.
 
     Raises:
-        UnsupportedSyntaxError: a new object would have to be made at each run.
+        UnsupportedSyntaxError: a new object would have to be made at each run, which is impossible.
     """
     kind = type(value)
     if kind in (set, frozenset):
@@ -351,7 +351,7 @@ class Held:
 
 
 def refuse_keeping(value: Value) -> None:
-    """Raise if Python code would keep an object that was made once, while compiling."""
+    """Raise if Python code would store a mutable object that was made once, while compiling."""
     kind = type(value)
     constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
     if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):

@@ -173,7 +173,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
 
 
 def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
-    """Trace a `for` loop over items known at compile time: trace the body once per item."""
+    """Trace a `for` loop over known items, the body once per item; return the loop's `Flow`."""
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):
@@ -215,7 +215,10 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
 
 
 def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
-    """Trace `for i in range(n)` into a graph loop, for an n known only at run time."""
+    """Trace `for i in range(n)` as a graph loop and return its `Flow`.
+
+    At least one bound of the range is known only at run time.
+    """
     state = _LoopState(ev)
     counter = Scope(ev.builder.depth)
     counter["next"] = items.start

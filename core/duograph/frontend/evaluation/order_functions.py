@@ -1,4 +1,4 @@
-"""Replacements of `max`, `min`, `all`, `any`, `sum`, `sorted` and `reduce` for compiled code.
+"""Replacements of `max`, `min`, `all`, `any`, `sum`, `sorted`, `reduce` for compiled code.
 
 They register in `dispatch.REPLACEMENTS`, as those in `builtin_functions` do. Comparisons and
 additions go through `operators.apply`, so that operators of users' classes are evaluated; nothing

@@ -468,7 +468,9 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 
 
 def as_key(ev: Evaluation, key: Value) -> Value:
-    """Return a key of a dict or item of a set after asking an outside object for its hash.
+    """Return a dict key or set item unchanged, after checking that Python may hash it now.
+
+    The hash of an object from outside is captured.
 
     Raises:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key

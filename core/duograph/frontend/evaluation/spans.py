@@ -1,8 +1,9 @@
 """Tracks the source spans of the syntax being evaluated and of errors.
 
-Nodes get the span of the current syntax. Errors record the spans of the calls that they pass
-through, which `compiler.evaluate` adds to the message; a join error also names the lines that
-produced its two sides.
+Every step of the evaluation calls `begin_node`, so that graph nodes get the span of the current
+syntax. Errors record the spans of the calls that they pass through, which `compiler.evaluate` adds
+to the message; a join error also names the lines that produced its two sides. The module never
+evaluates syntax.
 """
 
 from __future__ import annotations

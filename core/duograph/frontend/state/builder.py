@@ -126,7 +126,10 @@ class StagedBuilder(GraphBuilder):
         return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:
-        """Return a new graph tensor with a tensor's present value, unaffected by later writes."""
+        """Return a new graph tensor with the value that a tensor has now.
+
+        Later in-place writes to the tensor do not change the new one.
+        """
         return self.tensor(self.operand(value, None)._id)
 
     def made_constant(self, value: Tensor) -> Value:
@@ -139,7 +142,10 @@ class StagedBuilder(GraphBuilder):
     # ---- state: called by Tensor and Parameter ------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Change a graph tensor in place, by referring to another value; a branch can undo it."""
+        """Trace an in-place write to a graph tensor, which has the value `value` from now on.
+
+        The journal keeps the earlier value, so that a branch can undo the write.
+        """
         evaluation = self.evaluation
         evaluation.before_write(target)
         evaluation.journal.touch("tensor", target)
@@ -147,7 +153,7 @@ class StagedBuilder(GraphBuilder):
         evaluation.after_write(target)
 
     def write_state(self, target: Tensor, value: Tensor) -> None:
-        """Change in place a graph tensor, or an eager tensor from outside the function."""
+        """Trace an in-place write to a graph tensor or to an eager tensor from outside."""
         found = self.operand(value, None)
         if isinstance(target, GraphTensor):
             self.rebind(target, found)
@@ -155,7 +161,11 @@ class StagedBuilder(GraphBuilder):
             self.evaluation.write_slot(target, found)
 
     def after_write(self, target: Tensor) -> Tensor:
-        """Return what functions return that have written to a graph tensor; see `Parameter`."""
+        """Return the result of an in-place method that wrote to `target`.
+
+        It is a new graph tensor with the written value if `target` is an argument that is a
+        Parameter, as the method of a Parameter returns a new Tensor; otherwise `target` itself.
+        """
         if id(target) not in self.evaluation.inputs.parameters:
             return target
         assert isinstance(target, GraphTensor)
@@ -163,15 +173,15 @@ class StagedBuilder(GraphBuilder):
         return written
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
         self.evaluation.check_hash(tensor)
 
     def look_at(self, value: Tensor) -> None:
-        """Record an eager tensor's data for the guards, as code reads them while compiling."""
+        """Capture an eager tensor's data as a constant, as code reads them while compiling."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:
-        """Record that an eager tensor was made at compile time, so that it becomes a constant."""
+        """Record that an eager tensor was made while compiling, so that it becomes a constant."""
         owned = self.evaluation.owned
         owned.tensors[id(value)] = value
         owned.depths[id(value)] = self.depth

@@ -1,4 +1,4 @@
-"""Records which names and attributes outside a function its code reads as constants or writes.
+"""Records which names and attributes outside a function its code reads or writes.
 
 A name or attribute that the function only reads is a constant of the graph. A location that the
 function writes must be fetched at each call, so a write after a read as a constant restarts the

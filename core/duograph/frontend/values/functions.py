@@ -1,4 +1,4 @@
-"""Functions as values of the evaluation: a `def`, a lambda, or a choice between two callables.
+"""Functions as values of the evaluation: a `def`, a lambda, or a choice between callables.
 
 `evaluation.functions` makes and calls them. Nothing is evaluated here.
 """
