@@ -478,7 +478,11 @@ def _runner(
 
 
 def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
-    """Return (position in `slots`, type) of each slot that holds a Python number."""
+    """Return (position in `slots`, type) of each slot that holds a Python number.
+
+    A slot is the number of a run-time value. `hosts` has the type of every slot with a Python
+    number.
+    """
     return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
 
 

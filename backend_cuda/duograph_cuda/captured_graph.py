@@ -256,8 +256,9 @@ class Captured:
     def _place_operands(self, handles: Sequence[Memory], taken: set[int]) -> None:
         """Assign a buffer of the program to states, and to operands whose address has changed.
 
-        A state that the caller gives up brings its own buffer. The graphs, which have the old
-        addresses, are dropped if any changes.
+        A state is a parameter that the program updates. If the caller gives it up (`taken`), the
+        program keeps the caller's buffer for it. If any address changes, the graphs, which have the
+        old ones, are dropped.
         """
         states = {p for o, p in self.donations.items() if o in self.requests}
         for p, handle in enumerate(handles):

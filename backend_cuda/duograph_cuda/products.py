@@ -27,9 +27,10 @@ def uses_tf32() -> bool:
 
 
 def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
-    """Return the C++ type with the tensor-core instruction for a dtype, such as "mma_f16".
+    """Return the kind of tensor-core instruction for a dtype, such as "mma_f16"; None if none.
 
-    None if the device or the settings have none. The types are in cuda/mma.cuh.
+    Kinds are constants of cuda/mma.cuh. Devices before compute capability 8.0 have float16 only;
+    TF32 must be switched on.
     """
     if dtype is float16:
         return "mma_f16"

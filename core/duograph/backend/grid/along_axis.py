@@ -48,7 +48,7 @@ class Lines:
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
-        """Emit the start of a kernel's loop over lines; buffers must be declared before."""
+        """Append the start of the kernel's loop over lines; buffers must be declared before."""
         k = self.k
         for name, value in (("count", self.count), ("n", self.n), ("step", self.inner)):
             k.number(name, value)
@@ -61,7 +61,7 @@ class Lines:
         k.line("const ix from = line / step * n * step + line % step;")
 
     def end(self) -> Launch:
-        """Emit the end of a kernel's loop over lines and return the kernel's launch."""
+        """Append the end of the kernel's loop over lines, and return the kernel's launch."""
         self.k.close()
         if self.device.serial:
             return self.k.launch(ceil_div(self.count, self.grain))

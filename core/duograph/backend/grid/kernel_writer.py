@@ -85,8 +85,8 @@ class Kernel:
         """Append the definition of the variable `row`: the value of the index expression `text`.
 
         `row` is counted from 0; it is -1 if the index is out of range for size `n`. Negative
-        indices count from the end if `wraps`, else they are out of range. The kernel reports them
-        after `watch`.
+        indices count from the end if `wraps`, else they are out of range. If `watch` was called
+        before, the kernel also reports an index out of range.
         """
         self.line(f"const i64 given = (i64){text};")
         from_end = wraps and dtype.kind == "i"
@@ -109,12 +109,12 @@ class Kernel:
             self.lines.append("    " * self.depth + text)
 
     def open(self, text: str) -> None:
-        """Emit a source line that opens a block in braces, and indent the lines after it."""
+        """Append a source line that opens a block in braces, and indent the lines after it."""
         self.line(text + " {")
         self.depth += 1
 
     def close(self) -> None:
-        """Emit the closing brace of a block."""
+        """Append the closing brace of a block, and end its indentation."""
         self.depth -= 1
         self.line("}")
 

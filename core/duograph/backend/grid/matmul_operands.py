@@ -194,7 +194,7 @@ class Matmul:
 
 
 def define(k: Kernel, values: list[tuple[str, str]]) -> None:
-    """Append to a kernel the definition of an index variable for each (name, C expression)."""
+    """Append to kernel `k` the definition of an index variable for each (name, C expression)."""
     for name, text in values:
         k.line(f"const ix {name} = {text};")
 
@@ -202,9 +202,10 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
 def matrix_numbers(
     k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str
 ) -> None:
-    """Append definitions of ``x_matrix`` and ``y_matrix``, the operands of result matrix `at`.
+    """Append to kernel `k` definitions of ``x_matrix`` and ``y_matrix``.
 
-    They are the numbers of the matrices of x and y; a broadcast operand has fewer than the result.
+    They are the numbers of the matrices of x and y whose product is result matrix `at`; a broadcast
+    operand has fewer matrices than the result.
     """
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):

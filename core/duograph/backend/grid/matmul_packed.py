@@ -112,7 +112,10 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Append the loops that pack lines of adjacent elements, a cache line of each at a time."""
+    """Append to kernel `k` the loops that pack lines whose elements are adjacent.
+
+    They read a cache line of each at a time. The arguments are expressions of `_pack`.
+    """
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
     k.open("for (ix w = 0; w < whole; w++)")
@@ -186,7 +189,7 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 
 
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
-    """Append the matmul loop that adds products to a block of sums kept in registers.
+    """Append to kernel `k` the matmul loop that adds products to a block of sums in registers.
 
     `dense`: whether x is read from its rows instead of from panels.
     """

@@ -112,7 +112,11 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Append the matmul loop over the depth; it copies slices of x and y to shared memory."""
+    """Append to kernel `k` the matmul loop over the depth.
+
+    In each iteration it copies a slice of x and of y to shared memory and adds their products to
+    the sums of the work items. `acc` is the C type of the sums.
+    """
     k.line(
         f"{acc} sums[each][each];",
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
@@ -137,8 +141,9 @@ def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
 
 
 def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
-    """Append the copy of a tile's slice of an operand to shared memory, with zeros past the end.
+    """Append to kernel `k` the loop that copies a slice of operand `x` to shared memory.
 
+    The slice has the lines of the group's tile, `deep` elements of each, with zeros past the end.
     `limit` and `first` are C expressions of the number of lines and of the tile's first line.
     Adjacent work items read adjacent elements, whichever axis is dense.
     """

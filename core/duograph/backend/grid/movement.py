@@ -158,7 +158,10 @@ def _squares(
 
 
 def _transpose_squares(k: Kernel, type_: str) -> None:
-    """Emit the loops that transpose a band of square blocks through a small local array."""
+    """Append to kernel `k` the loops that transpose a band, a square at a time.
+
+    Each square goes through a small local array, which uses whole cache lines on both sides.
+    """
     memory = k.dialect.memory
     k.line(
         f"{type_} square[side][side];",

@@ -39,7 +39,7 @@ class _Rows(Kernel):
         self.rows, self.n, self.real = rows, n, real
 
     def begin(self) -> None:
-        """Emit the start of a kernel's loop over rows; buffers must be declared before."""
+        """Append the start of the kernel's loop over rows; buffers must be declared before."""
         self.number("rows", self.rows)
         self.number("n", self.n)
         self.grain = stretch(
@@ -60,14 +60,14 @@ class _Rows(Kernel):
         self.close()
 
     def each(self, *texts: str) -> None:
-        """Emit a loop that executes the given source lines for each element of the row."""
+        """Append a loop that executes the C lines `texts` for each element j of the row."""
         self.line("DG_INDEPENDENT")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts)
         self.close()
 
     def end(self) -> Plan:
-        """Emit the end of a kernel's loop over rows and return the launch plan."""
+        """Append the end of the kernel's loop over rows, and return the launch plan."""
         self.close()
         return Plan((self.launch(ceil_div(self.rows, self.grain)),))
 

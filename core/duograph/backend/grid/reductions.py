@@ -101,10 +101,10 @@ def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
 
 
 def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, last: str) -> None:
-    """Append the loop that finds the maximum (or minimum) of the C expression `value`.
+    """Append to kernel `k` the loop that finds the maximum (or minimum) of an expression.
 
-    The expression is evaluated for each j from `first` up to, not including, `last`. The result is
-    a new variable `name`.
+    The C expression `value` is evaluated for each j from `first` up to, not including, `last`. The
+    result is a new variable `name`.
     """
     acc = SUFFIX[combine.dtype]
     k.line(f"{acc} {name} = {combine.start};")
@@ -130,9 +130,9 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str, lanes: int) -> None:
-    """Append lines that combine the variable `acc` of all `lanes` work items of a group.
+    """Append to kernel `k` the lines that combine the variable `acc` of a group's work items.
 
-    Afterwards every work item has the result in `acc`.
+    Afterwards each of the `lanes` work items has the result in `acc`.
     """
     k.line(*group_reduction(k.dialect, combine, acc, "shared", lanes))
 

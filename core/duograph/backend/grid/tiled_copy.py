@@ -89,7 +89,7 @@ def _packs(each: int, extent: int, steps: Sequence[int], axis: int, offset: int)
 
 
 def _position(k: Kernel, side: int, threads: int) -> None:
-    """Append definitions of the group's `matrix` and of `row` and `column`, where its tile begins.
+    """Append to kernel `k` definitions of `matrix`, `row` and `column`: where the group's tile is.
 
     A column counts along the source's dense axis, a row along the target's.
     """
@@ -106,7 +106,11 @@ def _position(k: Kernel, side: int, threads: int) -> None:
 
 
 def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
-    """Emit the loops that read the rows of a tile, first to registers, then to shared memory."""
+    """Append to kernel `k` the loops that read a tile, first to registers, then to shared memory.
+
+    `side` is the size of the tile, `each` the words that a work item reads of a row, `packs`
+    whether it reads them at once.
+    """
     type_, steps = SUFFIX[word], side // (threads // LANES)
     k.lines.insert(0, f"    DG_SHARED {type_} tile[{side}][{side} + 1];")
     k.line(
@@ -138,7 +142,10 @@ def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs
 
 
 def _write_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
-    """Emit the loops that write the columns of a tile in shared memory as rows of the target."""
+    """Append to kernel `k` the loops that write a tile's columns as rows of the target.
+
+    The arguments are those of `_read_tile`.
+    """
     steps = side // (threads // LANES)
     k.line("DG_UNROLL")
     k.open(f"for (i32 s = 0; s < {steps}; s++)")
