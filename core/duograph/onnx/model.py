@@ -180,7 +180,7 @@ class parsed:
         )  # fmt: skip
 
     def _called(self, key: tuple[str, str], label: str, attributes: Mapping[str, Any]) -> Graph:
-        """Return the body of a function of the model for the attributes of one call.
+        """Return the body of a model-local function as a Graph, for the attributes of one call.
 
         Raises:
             OnnxError: the function calls itself.
@@ -198,7 +198,10 @@ class parsed:
             self._open.pop()
 
     def _attribute(self, a: onnx.AttributeProto, label: str) -> Any:
-        """Return the value of an attribute: numbers, text, arrays, graphs, lists of those."""
+        """Convert an AttributeProto to a number, text, array or graph, or a list of these.
+
+        `label` is the node in errors.
+        """
         kinds = onnx.AttributeProto
         if a.type == kinds.GRAPH:
             return self.graph(a.g)
@@ -220,7 +223,7 @@ class parsed:
         raise OnnxError(f"load: {self.file!r}, {label}: got attribute {a.name!r} of unknown type")
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
-        """Return a stored tensor as an array; text becomes an array of Python strings."""
+        """Convert a TensorProto to an array; strings become an object array of Python strings."""
         try:
             found = numpy_helper.to_array(tensor)
         except Exception as error:  # noqa: BLE001 (whatever a damaged tensor makes the package raise)
@@ -246,5 +249,5 @@ class parsed:
 
 
 def _versions(imports: Any) -> dict[str, int]:
-    """Return the versions of operator sets by domain."""
+    """Return the version of each imported operator set by domain; "" is ONNX's own domain."""
     return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in imports}

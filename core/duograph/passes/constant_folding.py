@@ -95,8 +95,8 @@ def _one(made: GraphValue) -> GraphValue:
 def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
     """Compute the cast of a constant at compile time; return the constant.
 
-    Returns None where kernels may differ in a bit, such as for narrowing floats or floats outside
-    the range of an integer dtype.
+    Returns None if `x` is no constant, or where kernels may differ in a bit: for narrowing floats,
+    and for floats outside the range of an integer dtype.
     """
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or not array.size or to.kind == "c":

@@ -101,6 +101,7 @@ class _Removal:
             found = self.made[key] = subgraph(graph, params, nodes, outputs)
         return found
 
+    # A switch node with only the results number `wanted`, and the operands that they need.
     def _switch(self, node: GraphNode, wanted: list[int]) -> GraphNode:
         branches: tuple[Graph, ...] = node.attributes["branches"]
         used: set[int] = set()
@@ -112,6 +113,7 @@ class _Removal:
         results = tuple([node.results[k] for k in wanted])
         return GraphNode(node.op, operands, {"branches": made}, results, False, node.span)
 
+    # A loop node with only the loop variables that the results number `wanted` need.
     def _while(self, node: GraphNode, wanted: list[int]) -> GraphNode:
         body: Graph = node.attributes["body"]
         n: int = node.attributes["n_carry"]

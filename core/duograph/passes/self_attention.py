@@ -104,6 +104,7 @@ def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
     return {"heads": heads[0], "own": heads[1]}
 
 
+# Replaces attention on slices of `projection` by self_attention, or returns None.
 def _forward(
     op: Op, site: Site, projection: int, mask: int | None, **found: Any
 ) -> Replacement | None:

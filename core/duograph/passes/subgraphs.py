@@ -77,6 +77,7 @@ def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -
     return made
 
 
+# A copy of a named graph with `step` applied to its graph; `done` caches the copies.
 def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> NamedGraph:
     if value in done or value.graph is None:
         known: NamedGraph = done.get(value, value)
@@ -88,7 +89,7 @@ def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> Nam
 
 
 def ops_of(graph: Graph) -> set[Op]:
-    """Return the set of ops of a graph and all its sub-graphs."""
+    """Return the set of ops of a graph and of all graphs that its nodes run."""
     found: set[Op] = set()
     seen: set[Graph] = set()
     waiting = [graph]

@@ -45,7 +45,7 @@ class StepCounting(CheckedOptimizer):
 
     @property
     def _step(self) -> Tensor:
-        """The number of the present step."""
+        """The number of the present step, a 0-d float32 Tensor; the first step is `_first`."""
         return self.step_t + (self._first - 1.0)
 
 
