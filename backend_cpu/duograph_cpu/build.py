@@ -1,7 +1,7 @@
 """Build the C extension `duograph_cpu._native` when the package is installed.
 
-Its sources are the C files under native/ and the printed elementwise kernels. setup.py names
-`ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
+Its sources are the C files under native/ and the printed elementwise kernels. setup.py runs the
+build through `ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
 at run time.
 """
 

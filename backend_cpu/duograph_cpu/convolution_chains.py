@@ -93,7 +93,8 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
 def _call(stages: tuple[Stage, ...]) -> NativeCall:
     """Return the prepared call that runs a whole chain of convolutions in C.
 
-    Its operands are those of all convolutions in order, except the results of earlier ones.
+    Its operands are those of all convolutions, one convolution after the other, without the results
+    that the convolutions pass on.
     """
     positions: list[list[int]] = [[] for _ in stages]
     count = 0

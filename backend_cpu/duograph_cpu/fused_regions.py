@@ -44,7 +44,10 @@ PER_FILE = 8
 
 
 class _Printed(NamedTuple):
-    """The C source of a fused region (ops that one kernel computes), and its loop plan."""
+    """The C source of a fused region (ops that one kernel computes), and its loop plan.
+
+    `name` is the name of its first C function.
+    """
 
     name: str
     function: PrintedRegion
@@ -101,7 +104,7 @@ def _built(
 
 
 def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]:
-    """Return the tensor types of the given values of a graph, without absent values."""
+    """Return the tensor types of graph values, given by their ids, without absent ones."""
     found = [graph.types[i] for i in values if i is not None]
     return tuple([t for t in found if isinstance(t, TensorType)])
 

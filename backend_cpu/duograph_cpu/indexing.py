@@ -1,6 +1,6 @@
 """CPU kernels of gather and scatter (native/indexing.c), prepared for given operand types.
 
-`CPU.prepare` finds them in the kernel table.
+`CPU.prepare` finds their builders in the kernel table.
 """
 
 from __future__ import annotations

@@ -99,8 +99,13 @@ def call(
 ) -> NativeCall:
     """Return the prepared call of the C function `function(constants, *results, *operands)`.
 
-    A kernel without result elements does not run, unless it has indices to check: then `axis` is
-    the indexed axis, for the error message. `overwrites` and `infallible`: see `PreparedCall`.
+    Args:
+        name: name of the op, for messages.
+        constants: the C struct that is the function's first argument.
+        types, results: operand types and result types.
+        axis: the indexed axis, for the error of a wrong index; None: the kernel reads no indices. A
+            kernel without indices and result elements does not run.
+        overwrites, infallible: see `PreparedCall`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if axis is None and not any(r.size for r in results):
@@ -223,5 +228,5 @@ def product(values: Iterable[int]) -> int:
 
 
 def split(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return (outer, n, inner): the numbers of elements before, along and after an axis."""
+    """Return (outer, n, inner): the products of a shape's sizes before, at and after an axis."""
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

@@ -81,9 +81,9 @@ def _large(ctype: CType, what: str, nbytes: int) -> CData:
 
 
 def owned_type(nbytes: int) -> CType:
-    """Return the cffi type of buffer handles that own `nbytes` bytes.
+    """Return the cffi type of handles of buffers that the allocator made, of `nbytes` bytes.
 
-    Handles that share a NumPy array have another type.
+    Handles that share a NumPy array's memory have another type.
     """
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
 

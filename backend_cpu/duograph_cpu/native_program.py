@@ -223,8 +223,8 @@ class _Assembler:
     def loop(self, loop: Loop) -> None:
         """Append the bytecode of a while loop.
 
-        An inner loop starts more than once, so the bytecode first resets the slots of its loop
-        variables.
+        It first resets the slots of the loop variables, since a loop inside another one starts more
+        than once.
         """
         for _, following, spare in loop.carries:
             self.code += (Code.RESET, following, Code.RESET, spare)

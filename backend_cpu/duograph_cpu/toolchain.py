@@ -251,7 +251,11 @@ def compiler() -> Compiler | BuildFailure:
 
 
 def _find(chosen: str | None) -> Compiler | BuildFailure:
-    """Find the C compiler that the variable CC names; if CC is not set, the first default."""
+    """Return the C compiler that `chosen` names, or a `BuildFailure` if there is none.
+
+    `chosen` is the value of the variable CC; if it is not set, the first of NAMES on the path is
+    taken. The compiler's flags are those that an earlier process stored on disk, if any.
+    """
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
         if path is None:
@@ -352,7 +356,7 @@ def describe() -> str:
 
 
 def _version(found: Compiler) -> str:
-    """Return the first line of the C compiler's version text, which the disk cache keeps."""
+    """Return the first line that the C compiler prints as its version; the disk cache stores it."""
     key = disk_cache.key_of("version", found.identity)
     stored = disk_cache.read(key, ".txt")
     if stored is not None:
@@ -391,7 +395,7 @@ class Source(NamedTuple):
 
     Attributes:
         text: the functions.
-        prelude: returns the definitions that the functions need.
+        prelude: function of `text` that returns the definitions which the functions need.
         version: changes when `prelude` would return something else for the same text.
     """
 
@@ -404,7 +408,7 @@ class Source(NamedTuple):
 
 
 def build(source: str | Source) -> Library | BuildFailure:
-    """Return the library of a C source, compiled or from the disk cache, or the failure."""
+    """Return the loaded library of a C source, from the disk cache or compiled, or the failure."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -440,7 +444,7 @@ def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
 
 
 def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
-    """Compile several C sources in parallel; return a loaded library or failure for each."""
+    """Build several C sources in parallel; return for each the loaded library or the failure."""
     results: dict[str | Source, Library | BuildFailure] = {}
     todo = list(dict.fromkeys(sources))[::-1]
     errors: list[BaseException] = []

@@ -1,25 +1,25 @@
 """Runs a whole compiled program as CUDA graphs, for jit level O2.
 
-`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one and notes their
+`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one and records their
 requests for memory. The second call runs the same steps while the stream captures, with all
 intermediate values in one arena, and makes the capture a graph; later calls launch it. A program
 that is called once therefore costs no more than its steps.
 
-A graph has fixed addresses. What is at them:
+A graph has fixed addresses for three kinds of values:
 
-- *Operands* stay where the caller has them, as weights of an inference do, and are not copied. If a
-  later call passes one at another address, it gets a buffer of the program, into which each call
-  copies it, and the graphs are captured anew.
-- *Updated parameters* (states) stay in a buffer of the program: the graph overwrites the old value,
+- *Operands* are read at the addresses of the caller's buffers, as those of a network's weights, and
+  are not copied. If a later call passes one at another address, the program allocates a buffer for
+  it, into which each call copies it, and the graphs are captured anew.
+- *Updated parameters* (states) live in a buffer of the program: the graph overwrites the old value,
   and the caller gets a handle to that memory, which it passes to the next call. The buffer is the
   one that the caller gave up at the second call. If something else holds the handle at a call, or
-  the caller passes another one, the value first moves to memory of its own. A step may write the
-  new value in place if nothing reads the old one later; otherwise the graph ends with a copy.
+  the caller passes another one, the value is first copied to memory of its own. A step may write
+  the new value in place if nothing reads the old one later; otherwise the graph ends with a copy.
 - *Other results* have buffers for each graph, and the caller gets handles to them. If these handles
-  still live at the next call, a second graph with other buffers takes turns with the first; if they
-  live even longer, their values first move to memory of their own.
+  are still in use at the next call, a second graph with other buffers is launched, alternating with
+  the first. If they are in use even longer, their values are first copied to memory of their own.
 
-Nothing is overwritten before all memory that a call needs is there, so a call that fails for lack
+A call overwrites nothing before it has all the memory that it needs. So a call that fails for lack
 of memory has changed nothing.
 """
 
@@ -245,7 +245,10 @@ class Captured:
         return {p: state for p, ref in self.given.items() if (state := ref()) is not None}
 
     def _move(self, memory: Memory) -> None:
-        """Move the value behind a handle out of the program's buffers to memory of its own."""
+        """Copy the value behind a handle to new memory, and let the handle refer to that.
+
+        The program's buffer, where the value was, can then be overwritten.
+        """
         fresh = self.device.allocate(memory.nbytes, self.name)
         _copy(self.device, self.name, fresh, memory)
         memory.move(fresh)

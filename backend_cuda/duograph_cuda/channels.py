@@ -95,7 +95,15 @@ def batch_products(device: GridDevice, types: Any, results: Any) -> Plan | None:
 def _elements(
     name: str, x: Any, dtypes: Any, buffers: Any, *scalars: tuple[DType, float]
 ) -> Launch:
-    """Return the launch of a kernel with a thread for each vector of a tensor."""
+    """Return the launch of a kernel with a thread for each vector of the tensor `x`.
+
+    Args:
+        name: name of the template in channels.cuh.
+        x: type of the tensor.
+        dtypes: dtype arguments of the template.
+        buffers: (dtype, buffer number) of each pointer argument.
+        scalars: (dtype, value) of each argument after the sizes.
+    """
     v = _vector(x)
     sizes = (x.size // v, x.shape[1], math.prod(x.shape[2:]) // v)
     numbers = [*((int64, m) for m in sizes), *scalars]

@@ -142,7 +142,7 @@ class Library:
         self._plans: dict[tuple[Operation, str | None], _Plan | None] = {}
 
     def close(self) -> None:
-        """Free all graphs and the handle: the package complains about those left at exit."""
+        """Free all graphs and the handle, since cuDNN complains about those left at exit."""
         for plan in self._plans.values():
             if plan is not None:
                 plan.graph = None

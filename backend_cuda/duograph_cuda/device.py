@@ -308,9 +308,10 @@ class CudaDevice(GridDevice):
             self.checked(what, "cuMemFree", address)
 
     def arena(self, nbytes: int, what: str) -> Memory:
-        """Return memory for values that live only while a CUDA graph runs.
+        """Return the device memory in which CUDA graphs keep intermediate values.
 
-        All graphs share it, since they run one after the other.
+        It has at least `nbytes` bytes. All graphs share it, since they run one after the other and
+        no value in it outlives a run. `what` names the program, for errors.
         """
         known = None if self._arena is None else self._arena()
         if known is None or known.nbytes < nbytes:

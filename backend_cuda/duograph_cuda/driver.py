@@ -57,7 +57,7 @@ class Driver:
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
     def words(self, code: Any) -> str:
-        """Return the name and the meaning of a CUDA driver error code, as text."""
+        """Return the name and the meaning of a CUDA driver error code, as one text."""
         try:
             code = self.module.CUresult(int(code))
         except ValueError:  # a newer driver has more
@@ -68,7 +68,7 @@ class Driver:
         return ": ".join(parts) or f"code {int(code)}"
 
     def attribute(self, device: Any, name: str) -> int:
-        """Return a CUDA device attribute; `name` is such as ``MULTIPROCESSOR_COUNT``."""
+        """Return an integer attribute of a CUDA device; `name` is as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
 

@@ -27,9 +27,9 @@ def uses_tf32() -> bool:
 
 
 def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
-    """Return the name of a dtype's tensor-core instruction in mma.cuh, such as "mma_f16".
+    """Return the C++ type with the tensor-core instruction for a dtype, such as "mma_f16".
 
-    None if the device or the settings have none.
+    None if the device or the settings have none. The types are in cuda/mma.cuh.
     """
     if dtype is float16:
         return "mma_f16"

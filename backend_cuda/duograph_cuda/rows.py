@@ -67,7 +67,7 @@ class Division(NamedTuple):
 
 
 def division_of(n: int, dtype: DType) -> Division:
-    """Return how threads share a row of n elements of a dtype."""
+    """Return how threads share a row of n elements of a dtype, by its length."""
     v = 16 // dtype.itemsize
     edges = n % v != 0
     lanes = 16 if edges else 8  # the elements outside of the vectors need as many threads

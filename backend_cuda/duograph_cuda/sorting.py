@@ -75,7 +75,7 @@ def sort(
 def topk(
     device: GridDevice, types: Any, results: Any, *, k: int, axis: int, largest: bool
 ) -> Plan | None:
-    """Return the launches of topk, the beginning of a sort; None if unsupported."""
+    """Return the launches of topk, the first k elements of a sort; None if unsupported."""
     return _sort(types[0], axis, largest, k)
 
 

@@ -204,4 +204,4 @@ class RecursionDepthError(DuographError, RecursionError):
 
 
 class OptionWarning(UserWarning):
-    """Warning: an option was accepted that has no meaning here; said once for each option."""
+    """Warning that an accepted option has no meaning here; given once for each option."""

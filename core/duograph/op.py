@@ -267,7 +267,7 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how other ops compute an op, for backends without a kernel for it."""
+        """Decorator that sets how other ops compute an op, where a backend has no kernel."""
         self.decompose_rule = rule
         return rule
 
@@ -337,6 +337,7 @@ class Op:
         self.operator_function = function
         return function
 
+    # As `_make_function`, for two tensor operands and no attributes.
     def _make_binary(self) -> Function:
         table = self.table
 
@@ -372,6 +373,7 @@ class Op:
         self.operator_function: Function = binary
         return documented(binary_named, self)
 
+    # As `_make_function`, for one tensor operand and no attributes.
     def _make_unary(self) -> Function:
         table = self.table
 

@@ -167,6 +167,7 @@ def parameters_of(function: Callable[..., object]) -> list[Parameter]:
     ]
 
 
+# The kind of a parameter (see `Parameter`) with this annotation.
 def _kind_of(annotation: str) -> str:
     text = annotation.replace(" ", "")
     if text == "Tensor":

@@ -77,6 +77,7 @@ class TensorType:
     plain: TensorType
     _variants: dict[tuple[Device | None, int], TensorType]
 
+    # The interned type without device and level; raises ShapeError for invalid sizes.
     @staticmethod
     def of(shape: Shape, dtype: DType) -> TensorType:
         interned = TensorType._plain.get((shape, dtype))

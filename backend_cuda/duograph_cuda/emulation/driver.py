@@ -360,7 +360,7 @@ class EmulatedDriver:
 
 
 class _Kernel(ctypes.Structure):
-    """The C struct `dg_kernel` of machine.h, which describes an emulated kernel launch."""
+    """The C struct `dg_kernel` of machine.h, which describes a kernel in a compiled library."""
 
     _fields_ = [
         ("run", ctypes.c_void_p),

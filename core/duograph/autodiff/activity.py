@@ -136,6 +136,8 @@ class Activity:
                 return found
             guess = found
 
+    # For each result of a node, whether it depends on a differentiated value; `operands` says which
+    # operands do.
     def _node(self, graph: Graph, node: GraphNode, operands: Sequence[bool]) -> Sequence[bool]:
         name, attributes = node.op.name, node.attributes
         if name == "switch":

@@ -118,7 +118,11 @@ def _takes_attributes(bprop: Bprop, op: Op) -> bool:
 
 
 def _find(prim: object) -> tuple[Op, type[Primitive]]:
-    """Return (op, primitive class) for an op, a primitive class or the name of one of them."""
+    """Return (op, primitive class) for an op, a primitive class or the name of one of them.
+
+    Raises:
+        ArgumentError: `prim` is none of these.
+    """
     if isinstance(prim, str):
         found = OPS.get(prim)
         if found is None:

@@ -83,6 +83,7 @@ class SwitchPlan:
         """Return the branches of the forward switch; each returns its results, then all slots."""
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
+    # The forward graph of one branch, with outputs for its results and for all slots.
     def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
         own = {s: i for i, s in slot_of.items()}
         outputs = list(lin.forward.outputs[: lin.n_results])
@@ -151,6 +152,7 @@ class SwitchPlan:
             sweep.cotangents[self.operands[i]] = Cotangent(value, status[i], flags.get(i))
 
 
+# The status of a parameter's cotangent in a branch; ABSENT if the branch has none.
 def _status_of(halves: Linearized, parameter: int) -> int:
     return dict(zip(halves.wrt, halves.statuses)).get(parameter, ABSENT)
 

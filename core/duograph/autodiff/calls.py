@@ -97,6 +97,7 @@ class RecursivePair:
         """
         return [i for i in self.wanted_params if seeded[i] != PRESENT]
 
+    # Builds the graph of the backward function `named` for cotangents of the given statuses.
     def _complete(
         self, named: NamedGraph, present: tuple[int, ...], seeded: tuple[int, ...]
     ) -> None:

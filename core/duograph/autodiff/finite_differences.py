@@ -58,11 +58,12 @@ class Comparison:
     """The element of a gradient that differs most from a finite difference.
 
     Attributes:
-        operand: position of the array.
-        index: of the element.
+        operand: index of the function's input to which the gradient belongs.
+        index: index of the element in that input.
         got: the gradient there.
         wanted: the finite difference.
-        error: how many times the allowed error the two differ; above 1 the gradient is wrong.
+        error: the difference of the two, divided by the allowed error; above 1 the gradient is
+            wrong.
     """
 
     operand: int
@@ -209,6 +210,7 @@ class _Slopes:
         imaginary, far_imaginary = self._along(k, index, 1j, got.imag)
         return complex(real, imaginary), max(far, far_imaginary)
 
+    # As `at`, for the real part (direction 1) or the imaginary part (direction 1j) of an element.
     def _along(
         self, k: int, index: tuple[int, ...], direction: complex, got: float
     ) -> tuple[float, float]:

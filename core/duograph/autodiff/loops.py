@@ -338,10 +338,11 @@ def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
 
 
 def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]]:
-    """Return all patterns of a loop's iterations, and for each the number of the one before it.
+    """Return all patterns of a loop's iterations and, for each, the number of the one that follows.
 
     A pattern says which loop variables have a cotangent at the end of an iteration; `start` is that
-    of the last one. Many patterns are merged into one.
+    of the last iteration. The pattern that follows is that of the iteration before, which the
+    backward loop processes next. Many patterns are merged into one.
     """
     patterns, after = [start], []
     while True:

@@ -91,6 +91,8 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
+    # The derivative and its lowered backward graph for the results with cotangents (`present`) and
+    # the operands with sums to continue (`summed`), cached.
     def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
         found = self._prepared_by_mask.get((present, summed))
         if found is None:
@@ -146,6 +148,7 @@ class GraphPlan:
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
 
+    # A residual as a tensor that an enclosing derivative can record.
     def _as_tensor(self, node: Node, residual: Any, type_: ValueType) -> Tensor:
         if isinstance(residual, OwnResult):
             made = Tensor._make(residual.type, residual._buf)

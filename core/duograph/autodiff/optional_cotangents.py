@@ -45,7 +45,9 @@ class Cotangent:
 
     Attributes:
         value: the cotangent.
-        status: PRESENT, NEUTRAL or GARBAGE.
+        status: PRESENT: it exists in every run. NEUTRAL: in some runs; in others the value is -0.0
+            or the like, which changes no sum. GARBAGE: in some runs; in others the value is
+            arbitrary.
         flag: a symbolic bool that says at run time whether the cotangent exists; None if PRESENT.
     """
 
@@ -83,7 +85,10 @@ def select(
     no: Callable[..., GraphValue],
     yes: Callable[..., GraphValue],
 ) -> GraphValue:
-    """Append a switch that computes `yes(*values)` if the flag is true, else `no(*values)`."""
+    """Append a switch that computes `yes(*values)` if the flag is true, else `no(*values)`.
+
+    Returns the symbolic result.
+    """
     branches = []
     for function in (no, yes):
         inner = GraphBuilder()
@@ -95,6 +100,7 @@ def select(
     return found
 
 
+# The symbolic sum of two cotangents; stacks of cotangents cannot be added.
 def _sum(a: GraphValue, b: GraphValue) -> GraphValue:
     if a._type is STACK:
         raise GradientError(

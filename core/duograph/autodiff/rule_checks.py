@@ -47,7 +47,12 @@ def install_vjp(vjp: Vjp) -> None:
 
 
 def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[str, Any]) -> None:
-    """Compare the registered rule of an op with finite differences, once per operand types.
+    """Compare an op's gradient rule with finite differences, once for each set of operand types.
+
+    Args:
+        op: the op, whose rule a user or plugin registered.
+        operands: types of the operands; the check draws random values of these types.
+        attributes: attributes of the op.
 
     Raises:
         GradientError: the rule is wrong.

@@ -130,7 +130,7 @@ class Node:
 
 
 class Leaf:
-    """The tape edge of a tensor at which a derivative stops: an input or a weight."""
+    """The tape edge of an input or weight of a derivative; the backward pass stops there."""
 
     __slots__ = ("seq", "type", "hooks", "__weakref__")
 
@@ -141,7 +141,7 @@ class Leaf:
 
 
 class Output:
-    """The tape edge to one result of a node that has several."""
+    """The tape edge of one result of a node that has several results."""
 
     __slots__ = ("node", "index", "seq", "hooks", "__weakref__")
 
@@ -249,7 +249,10 @@ def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
 
 
 def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
-    """Return the complete cotangent of an input or weight, after its gradient hooks have run."""
+    """Run the gradient hooks of an input or weight; return its cotangent after them.
+
+    Returns None for an input that has no cotangent.
+    """
     if value is not None and leaf.hooks:
         return _run_hooks(leaf, value, create_graph)
     return value
@@ -269,6 +272,7 @@ _CACHE_LIMIT = 4096
 _add_kernels: dict[Hashable, Callable[..., Any]] = {}
 
 
+# The buffer handle of the sum of two cotangents of one edge, computed by a cached kernel.
 def _add_handles(edge: Edge, a: Handle, b: Handle) -> Handle:
     type_ = _edge_type(edge)
     type_ = type_.on(type_.device)

@@ -27,7 +27,7 @@ Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 
 
 def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
-    """Return `grad_position` as a tuple, and whether it was a single int."""
+    """Return `grad_position`, checked, as a tuple, and whether it was a single int."""
     if grad_position is None:
         return (), False
     if isinstance(grad_position, bool) or not isinstance(grad_position, (int, tuple, list)):
@@ -46,7 +46,7 @@ def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
 
 
 def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
-    """Return `weights` as a list of Parameters, and whether it was a single Parameter."""
+    """Return `weights`, checked, as a list of Parameters, and whether it was a single Parameter."""
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):

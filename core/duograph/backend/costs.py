@@ -44,8 +44,8 @@ class FusionLimits(NamedTuple):
 class LayoutCosts(NamedTuple):
     """Limits from which converting a cluster of convolutions to channels-last layout pays.
 
-    A cluster is a set of convolutions and elementwise ops between them; tensors are transposed
-    where they enter or leave it.
+    A cluster is a set of convolutions and connected ops, such as pooling and elementwise ops,
+    between which values can be channels-last. Tensors are transposed where they enter or leave it.
 
     Attributes:
         traffic_per_transpose: bytes that the convolutions of a cluster must read and write for each

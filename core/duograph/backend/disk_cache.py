@@ -281,7 +281,7 @@ class _Store:
 
 
 class _Entry(NamedTuple):
-    """An intact cache entry, and the open folder that holds it."""
+    """An intact cache entry: its name and content, and the open folder that holds it."""
 
     shard: Folder
     name: str
@@ -317,7 +317,7 @@ def _blocks(size: int) -> int:
 
 
 def _remove(root: Folder, path: str) -> None:
-    """Remove a cache entry; do nothing if that is impossible."""
+    """Remove the cache entry with path `path`; do nothing if that is impossible."""
     folder, name = os.path.split(path)
     with contextlib.suppress(OSError), root.folder(os.path.basename(folder)) as shard:
         shard.remove(name)
@@ -379,9 +379,9 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Create the cache directory if missing; return a problem with it, or None.
+    """Create the cache directory if it is missing; return what is wrong with it, or None.
 
-    It is a problem if it cannot be made, belongs to another user, or others can write to it.
+    Wrong is a directory that cannot be made, belongs to another user, or that others can write to.
     """
     try:
         os.makedirs(directory, 0o700, exist_ok=True)

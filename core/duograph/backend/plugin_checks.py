@@ -356,7 +356,7 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
 
 
 def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> Handle:
-    """Copy a C-contiguous host array to a device; return the handle.
+    """Copy a C-contiguous host array to a device of a backend; return the buffer handle.
 
     Raises:
         BackendError: the backend returned None.
@@ -370,11 +370,11 @@ def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> 
 def from_device(
     backend: Backend, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
 ) -> np.ndarray[Any, Any]:
-    """Return the values behind a handle as a host array.
+    """Copy the values behind a buffer handle to a host array of the given shape and dtype.
 
     Raises:
-        BackendError: the backend returned an array of another shape or dtype, or none. Code that
-            trusts the type of a tensor would read past the end of it.
+        BackendError: the backend returned something else. Code that trusts the type of a tensor
+            would read past the end of such an array.
     """
     found = backend.copy_out(handle, shape, dtype, device_id)
     if (

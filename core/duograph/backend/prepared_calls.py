@@ -37,10 +37,12 @@ def prepared_call(
     attributes: Mapping[str, Any],
     device_id: int,
 ) -> PreparedCall | None:
-    """Return the call that a backend prepares for an op, or None if it has no kernel.
+    """Return the call that a backend prepares for an op, from the op's cache if possible.
+
+    None if the backend has no kernel for these types and attributes.
 
     Raises:
-        BackendError: `prepare` failed, or returned something else.
+        BackendError: `prepare` of the backend failed, or returned something else.
     """
     key: list[Hashable] = [id(backend), device_id, types, *attributes]
     if not _add(key, attributes.values()):

@@ -86,7 +86,7 @@ class HostStep:
 class NeedsSteps(Exception):
     """Raised by a native program for a value it cannot compute, such as an int above 64 bits.
 
-    The program has changed nothing; the caller runs the graph step by step in Python instead.
+    The program has changed nothing; the caller then runs the instructions one by one in Python.
     """
 
 
@@ -135,7 +135,7 @@ class Choice:
     """Program instruction that runs one of several branches, selected by an index.
 
     Attributes:
-        index: slot of one integer or bool element; it is clamped to the number of branches.
+        index: slot of one integer or bool element; it is clamped to 0 .. number of branches - 1.
         dtype: dtype of the index.
         branches: instructions of each branch.
     """

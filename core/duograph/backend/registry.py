@@ -2,8 +2,8 @@
 
 It is lazy. The first question about devices loads the plugin modules; a backend is made when it is
 first used. An error of one plugin must not affect others: it is stored, printed by `duograph
-devices`, and raised when a user asks for that device. A plugin that does not load is also named in
-a warning. `plugin_checks` says what is well-formed.
+devices`, and raised when a user asks for that device. The registry also warns about a plugin that
+cannot be loaded. `plugin_checks` decides what is well-formed.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ def _changed() -> None:
 
 
 def entries() -> dict[str, Entry]:
-    """Return all registered backends by name, also those that cannot run here."""
+    """Return backend name -> entry for all registered backends, also those that cannot run here."""
     _load()
     return _entries
 

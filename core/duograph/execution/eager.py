@@ -74,8 +74,8 @@ def _forget() -> None:
 def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -> None:
     """Store the 0-d tensor made of a Python number operand for later calls of binary ops.
 
-    The key in `op.numbers` is the type of the other operand, and class and value of the number. 0.0
-    is not stored, since -0.0 equals it.
+    The key in the table `numbers` of module `op` is the type of the other operand, and class and
+    value of the number. 0.0 is not stored, since -0.0 equals it.
     """
     for number, other, made in (
         (operands[1], tensors[0], tensors[1]),

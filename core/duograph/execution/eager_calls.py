@@ -262,7 +262,7 @@ def _recorded_call(
 ) -> TensorCall:
     """Return a function that runs an op and records the call as a tape node.
 
-    Returns `plain` if the op's gradient is zero for all `wanted` operands.
+    Returns `plain`, which does not record, if no `wanted` operand gets a gradient.
     """
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
@@ -276,6 +276,8 @@ def _recorded_call(
     return _recorded_general(recording, plain)
 
 
+# These three return a function that runs the kernel and records a tape node. They differ in the
+# number of operands and results; without a running derivative they call `plain`.
 def _recorded_unary(recording: _Recording, plain: TensorCall) -> TensorCall:
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     (out_type,) = recording.result_types

@@ -107,7 +107,11 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that makes a graph's only kernel call; None if it reads other constants."""
+    """Return a function that makes a graph's only kernel call, without the loop over steps.
+
+    Returns None if the call reads constants or has absent operands, unless it combines one
+    parameter with one constant.
+    """
     call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:

@@ -124,6 +124,7 @@ class _OperandPacker:
     def block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
         return [self.instruction(each) for each in instructions]
 
+    # The instruction with packed operands; those inside loops and branches as well.
     def instruction(self, each: Instruction) -> Instruction:
         if isinstance(each, Step):
             return self.step(each)

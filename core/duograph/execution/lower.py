@@ -165,6 +165,8 @@ class _GraphLowering:
         rest = functools.cache(functools.partial(self._rest, found, updates))
         return whole._replace(invariant=InvariantPart(found.reads, once, rest))
 
+    # The steps to compute once for many calls, and the others; None if that is unsafe or does not
+    # pay.
     def _partition(self, state: Collection[int]) -> Partition | None:
         work = self.work
         if (
@@ -175,6 +177,7 @@ class _GraphLowering:
             return None  # Python could change the state during the call
         return partition(work.steps, set(state), set(work.constants), work.sizes, set(self.outputs))
 
+    # The executable of the steps of every call.
     def _rest(self, found: Partition, updates: Mapping[int, int]) -> Executable:
         rest = self._linked(found.rest, found.kept, [], updates)
         assert rest is not None  # the whole graph was linked

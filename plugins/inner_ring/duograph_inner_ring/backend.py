@@ -72,7 +72,7 @@ class InnerRing(Backend):
 
 
 class WideRing(InnerRing):
-    """The same 30 kernels on all dtypes, to check that decompositions are right for each."""
+    """The same kernels on all dtypes (and `imag` for complex ones), to check decompositions."""
 
     name = "WideRing"
     dtypes = ALL

@@ -184,7 +184,10 @@ def _div(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _complex_quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Divide by the method of Smith (1962), which does not overflow; PyTorch's division does."""
+    """Return x / y of complex tensors by the method of Smith (1962).
+
+    It does not overflow where the result is in range; PyTorch's division does.
+    """
     x, y = torch.broadcast_tensors(x, y)
     flat = y.real.abs() >= y.imag.abs()
     large, small = torch.where(flat, y.real, y.imag), torch.where(flat, y.imag, y.real)

@@ -43,7 +43,7 @@ def refusal(graph: Graph) -> str | None:
 
 
 def compiler() -> str:
-    """Return the name of the backend of torch.compile."""
+    """Return the name of the torch.compile backend in use, such as "inductor"."""
     return os.environ.get(COMPILER, "inductor")
 
 

@@ -60,11 +60,13 @@ TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How a fused region's column reduction is divided into units of work: tiles of row pieces.
+    """How a fused region's column reduction is divided into units of work.
+
+    A unit is a tile (adjacent columns) of a piece (adjacent rows).
 
     Attributes:
         tile, tiles: columns in a tile, and tiles in a row.
-        piece, pieces: rows in a piece, and pieces in a block of rows.
+        piece, pieces: rows in a piece, and pieces that the reduced rows are divided into.
     """
 
     tile: int
@@ -251,7 +253,10 @@ class _Columns(Scheduler):
         return [*body, For("unit", name("begin"), name("end"), unit)]
 
     def unit(self) -> list[Statement]:
-        """Return statements that define the columns (`first`, `count`) and rows of a work unit."""
+        """Return statements that define the columns and rows of the unit of work ``unit``.
+
+        They are columns ``first`` up to ``first + count`` and rows ``top`` up to ``bottom``.
+        """
         (_, rows, width), cut, unit = self.columns, self.cut, name("unit")
         if cut.tiles == 1:
             values = (("first", number(0)), ("count", number(width)), ("piece", unit))
@@ -310,5 +315,8 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Return the statement of one scatter update, which adds to an element or replaces it."""
+        """Return the statement that writes the current update of scatter `v` to its result row.
+
+        It adds to the element there or replaces it.
+        """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

@@ -85,7 +85,7 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """Return all source before the printed functions: the language's and the shared headers."""
+        """Return the source before the printed functions: the language's own and shared headers."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:

@@ -115,7 +115,10 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """Return all identifiers in the expansion of a macro call, with pasted tokens joined."""
+    """Return all identifiers in a macro call `use` and in its expansion.
+
+    Tokens that the macro pastes with ## are joined.
+    """
     found = set(re.findall(_WORD, use))
     match = re.match(_USE, use)
     assert match is not None

@@ -337,7 +337,7 @@ class CPrinter(LoopPrinter):
 
 
 def partial_offsets(program: LoopProgram) -> list[int]:
-    """Return the byte offset of each reduction's partial results in shared scratch memory.
+    """Return the byte offset of each reduction's partial results in one scratch buffer.
 
     The last item is the total size in bytes. Each offset is a multiple of 64.
     """

@@ -219,7 +219,7 @@ class Exit(NamedTuple):
 
 
 class Array(NamedTuple):
-    """Kernel statement that declares a local array of constant size."""
+    """Kernel statement that declares an uninitialised local array of constant size."""
 
     type: str
     name: str
@@ -438,7 +438,7 @@ class LaneLoop(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Kernel statement that prefetches ``count`` elements that later iterations read."""
+    """Kernel statement that prefetches ``count`` elements at `address`, for later iterations."""
 
     address: Address
     itemsize: int
@@ -525,5 +525,5 @@ class LoopProgram:
 
     @property
     def watched(self) -> list[tuple[str, int]]:
-        """Return the distinct (op name, axis) pairs whose indices the kernel checks for range."""
+        """The distinct (op name, axis) pairs of the gathers and scatters in `checks`."""
         return list(dict.fromkeys((g.op, g.axis) for g in self.checks))

@@ -100,7 +100,7 @@ class _Printer:
                 self.count(a)
 
     def text(self, e: Expr) -> str:
-        """Return the source of an expression, or the variable that already holds its value."""
+        """Return the source of an expression, or the name of the variable that already holds it."""
         if e.op == "input":
             return str(e.value)
         if e.op == "const":
@@ -113,7 +113,7 @@ class _Printer:
         return self.line(e, text) if self.uses[key] > 1 else text
 
     def inner(self, e: Expr) -> str:
-        """Return the source of an expression as an operand, in parentheses if needed."""
+        """Return the source of an expression for use as an operand, in parentheses if needed."""
         text = self.text(e)
         if e.op == "const":
             return f"({text})" if text.startswith("-") else text
@@ -233,7 +233,11 @@ class _Printer:
         return f"{x} {op} {y}"
 
     def cast(self, e: Expr) -> str:
-        """Return the source text of a dtype conversion."""
+        """Return the source of the dtype conversion `e`.
+
+        Conversion from floats to integers calls a function of the prelude, since C leaves it
+        undefined out of range.
+        """
         (x,) = e.args
         if e.value is float16 or e.value is bfloat16:
             name = SUFFIX[e.value]
@@ -295,7 +299,10 @@ def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list
 def print_function(
     dialect: Dialect, name: str, parameters: Sequence[tuple[str, DType]], e: Expr
 ) -> str:
-    """Return the source of an inlined function `name` that computes a scalar expression."""
+    """Return the source of an inlined function `name` that computes a scalar expression.
+
+    `parameters` are the names and stored dtypes of its inputs.
+    """
     lines, text = print_expression(dialect, e)
     head = ", ".join(f"{SUFFIX[compute_dtype(d)]} {p}" for p, d in parameters)
     body = "".join(f"    {line}\n" for line in [*lines, f"return {text};"])

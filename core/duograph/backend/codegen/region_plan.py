@@ -317,9 +317,13 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """Return the expression that reads a gather's source tensor at its (broadcast) index.
+        """Return the expression that reads a gather's source tensor through its index.
 
-        `shape` is the shape to which the gather's result is broadcast.
+        `shape` is the shape to which the gather's result is broadcast; `row` says whether the
+        reader has one element per row.
+
+        Raises:
+            NoLoopNest: the source or the index is not an operand of the region.
         """
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):
@@ -467,7 +471,10 @@ class _Planner:
     def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Convert an operand's (size, stride) axes to strides along the axes of the loop nest."""
+        """Convert an operand's (size, stride) axes to its strides along the loop nest's axes.
+
+        `row`: whether the operand is read once per row; its stride inside a row is then 0.
+        """
         found = []
         unit = self.n
         for size in axes:
@@ -498,7 +505,7 @@ def plan_region(graph: Graph) -> RegionPlan | None:
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """Return every index of a gather or scatter through which a fused region reads or writes."""
+    """Return all indices of gathers and scatters through which a fused region reads or writes."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 

@@ -115,7 +115,7 @@ class _Rows(Scheduler):
         ]
 
     def row(self) -> list[Statement]:
-        """Return the statements that compute one row: pointers, then each pass over the row."""
+        """Return the statements that compute one row: operand pointers first, then each pass."""
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
         for x in self.moving:
@@ -137,7 +137,10 @@ class _Rows(Scheduler):
         return body
 
     def results(self, lane_zero: bool = False) -> list[Statement]:
-        """Return the statements that store the results with one element per row."""
+        """Return the statements that store those results that have one element per row.
+
+        `lane_zero`: only the first work item of a group stores.
+        """
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
             for k, (result, dtype) in enumerate(self.plan.outputs)

@@ -36,7 +36,10 @@ GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Return the least number of elements that are worth a thread; fewer if each is `heavy`."""
+    """Return the least number of elements for which another thread pays: fewer if `heavy`.
+
+    `heavy`: whether an element costs more than plain arithmetic.
+    """
     return HEAVY_GRAIN if heavy else GRAIN
 
 

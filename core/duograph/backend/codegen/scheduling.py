@@ -124,12 +124,12 @@ class Scheduler:
     # ---- how operands move ----------------------------------------------------------------------
 
     def is_indexed(self, label: str) -> bool:
-        """Return whether each iteration of the inner loop reads an operand through a new index."""
+        """Return whether the inner loop reads a gathered operand at a new index each iteration."""
         g = self.plan.accesses[label].gathered
         return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
-        """Return whether each iteration of the inner loop reads another element of the operand."""
+        """Return whether iterations of the inner loop read different elements of an operand."""
         return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:
@@ -187,7 +187,7 @@ class Scheduler:
         return found
 
     def let(self, variable: str, value: Index) -> Let:
-        """Return the statement that defines a constant of the kernel's index type."""
+        """Return the statement that defines a constant `variable` of the kernel's index type."""
         return Let(self.index, ((variable, value),))
 
     def row_start(self, label: str, access: Access) -> Address:
@@ -477,7 +477,7 @@ class _Elements(Scheduler):
 
 
 def array_of(variable: str, dtype: DType, extent: int) -> Array:
-    """Return the declaration of a kernel's local array, aligned to a cache line."""
+    """Return the declaration of a local array of `extent` elements, aligned to a cache line."""
     return Array(SUFFIX[dtype], variable, number(extent), Space.ALIGNED)
 
 

@@ -189,7 +189,10 @@ for _name, _sign, _running in (
 def sort(
     device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """Return the launch plan of a sort: merge-sort each line's indices, then gather the values."""
+    """Return the launch plan of a sort along an axis; its results are the values and their indices.
+
+    Each work item merge-sorts the indices of a line, then gathers the values. None: too few lines.
+    """
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)
     if not lines.suits:
@@ -246,7 +249,7 @@ def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
 
 @kernel("gather_elements")
 def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the kernel launch plan of out[line, i] = x[line, indices[line, i]]."""
+    """Return the launch plan of out[line, i] = x[line, indices[line, i]] along an axis."""
     x, indices = types
     if not lined_up(x, indices, axis):
         return None

@@ -201,7 +201,10 @@ class GridBackend(Backend):
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:
-        """Return the compiled module of a kernel source on a device, built at first use."""
+        """Return the compiled module of the kernel source `text`, built for a device at first use.
+
+        `name` is the op's, for errors.
+        """
         known = self._modules.setdefault(device, {})
         found = known.get(text)
         if found is None:

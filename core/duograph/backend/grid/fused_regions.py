@@ -69,7 +69,7 @@ def _target(device: GridDevice) -> Target:
 
 
 def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
-    """Return the loop program of a fused region: its schedule for a device."""
+    """Return the loop program of a fused region: its plan, scheduled for a device."""
     target = _target(device)
     if plan.columns is not None:
         return column_program(target, plan)
@@ -103,7 +103,10 @@ def _division(
 
 
 class _Printed(NamedTuple):
-    """A fused region's kernel, and the launches that must run before and after it."""
+    """A fused region's kernel, and the launches that must run before and after it.
+
+    `name` is the kernel's name, `program` its schedule.
+    """
 
     name: str
     program: LoopProgram
@@ -245,7 +248,10 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of a fused region's last op that computes, for its kernel's name."""
+    """Return the name of the last op of a region that computes something, for its kernel's name.
+
+    It is "copy" if all ops are fills, reshapes and casts.
+    """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
     ]

@@ -155,14 +155,16 @@ class Kernel:
         before: Sequence[str] = (),
         width: int = 1,
     ) -> Launch:
-        """Emit the statement for each element and the end of the loop that `elements` began.
+        """Append the statement for each element and the end of the loop that `elements` began.
 
         Args:
             n: number of elements.
-            row: source for the size of the last axis.
-            one: the lines for the elements of a work item of a grid; the first is ``i``.
-            each: the statement for each ``j`` of a row on a processor; by default `one`.
-            before: lines before the loop over a row.
+            row: C expression of the size of the last axis.
+            one: on a grid, the C lines for the elements of a work item, the first of which is
+                ``i``.
+            each: on a processor, the C statement for element ``j`` of a row; by default the first
+                of `one`.
+            before: on a processor, the C lines before the loop over a row.
             width: elements of a work item of a grid, as for `elements`.
 
         Returns:

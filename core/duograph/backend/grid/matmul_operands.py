@@ -50,26 +50,35 @@ class Operand:
 
     @property
     def along(self) -> bool:
-        """Whether elements adjacent in memory are neighbours along the summed axis."""
+        """Whether elements that are adjacent in memory follow each other along the summed axis."""
         return False
 
     def numbers(self, k: Kernel, label: str) -> None:
-        """Declare the kernel arguments that the operand's index expressions use."""
+        """Declare the scalar parameters of kernel `k` that the operand's index expressions use."""
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of the index variables that depend only on the line."""
+        """Return (name, C expression) of the index variables that depend only on the line.
+
+        `line` is the C expression of the line's number.
+        """
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of index variables that depend only on the summed axis."""
+        """Return (name, C expression) of the index variables that depend only on the summed axis.
+
+        `depth` is the C expression of the position along that axis.
+        """
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of the index variables that depend only on the matrix."""
+        """Return (name, C expression) of the index variables that depend only on the matrix.
+
+        `matrix` is the C expression of the matrix's number in the batch.
+        """
         return []
 
     def element(self, label: str) -> str:
-        """Return the C expression that reads a stored element, from the index variables."""
+        """Return the C expression that reads a stored element at the index variables' offset."""
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
@@ -116,7 +125,10 @@ class Matrices(Operand):
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """Return the dtype in which a matmul accumulates products of elements of a dtype."""
+    """Return the dtype in which a matmul of operands of a dtype adds up products.
+
+    16-bit floats are summed in float32, integers in unsigned ones of at least 32 bits.
+    """
     if dtype in (float16, bfloat16):
         return float32
     if dtype.is_integer:

@@ -220,7 +220,10 @@ def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
 
 
 def thin_launch(device: GridDevice, problem: Matmul, x: Matrices, y: Matrices) -> Launch:
-    """Return the launch of a matmul with few rows, few columns or a short sum, without packing."""
+    """Return the launch, on a processor, of a matmul of unpacked operands.
+
+    It suits few rows, few columns or a short sum.
+    """
     m, n, depth = problem.sizes
     acc = SUFFIX[sum_dtype(x.dtype)]
     k = Kernel(device, "thin_matmul", problem.extent)

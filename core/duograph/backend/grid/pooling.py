@@ -82,9 +82,9 @@ class _Windows:
 class _Covering(_Windows):
     """Writes the kernel of a pooling gradient on a grid: one work item per element of the input.
 
-    It visits the windows that contain the element, in order, in every plane (image and channel) of
-    its group. The sizes of the window are constants in the source, so that compilers replace the
-    divisions and unroll the loops.
+    In a plane (image and channel), a work item sums over the windows that contain its element, in
+    order; it does so for several planes. The sizes of the window are constants in the source, so
+    that compilers replace the divisions and unroll the loops.
 
     In the kernel, ``o0``, ``o1`` ... are the element's position, `at` its offset in the plane,
     ``x0``, ``x1`` ... the position of a window and `from` its offset in `dout`.
@@ -372,7 +372,8 @@ def max_pool_grad(
 ) -> Plan | None:
     """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima.
 
-    A work item of a processor adds those of whole planes, in order.
+    The operands are the cotangent and the index of each window's maximum. On a processor a work
+    item adds the cotangents of whole planes, in order.
     """
     (dout, indices), (out,) = types, results
     if not _real(dout.dtype) or len(out.shape) > 5:

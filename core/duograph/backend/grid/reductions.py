@@ -139,7 +139,10 @@ def share_row(k: Kernel, combine: Combine, acc: str, lanes: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Pass:
-    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner)."""
+    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner).
+
+    `parts` is 1 in the last pass.
+    """
 
     outer: int
     n: int

@@ -65,8 +65,9 @@ class GroupTiles:
 
     Attributes:
         each: a work item keeps a square of this many rows and columns of results in registers.
-        deep: number of products summed between two barriers; as many elements of each line are in
-            shared memory. Sums of 8 bytes, and devices with little shared memory, take fewer.
+        deep: how many elements of each line are in shared memory at a time: the products that are
+            summed between two barriers. Kernels lower it for sums of 8 bytes and on devices with
+            little shared memory.
     """
 
     each: int
