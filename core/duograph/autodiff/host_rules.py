@@ -33,7 +33,10 @@ ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
 def additive_identity(type_: ValueType) -> GraphValue:
-    """Append a constant cotangent that changes no sum: -0.0, or an empty stack; return it."""
+    """Append a constant cotangent that changes no sum; return it.
+
+    It is -0.0 for floats, 0 for other numbers and an empty stack for stacks.
+    """
     if isinstance(type_, HostType):
         builder = current_builder()
         found: GraphValue = (

@@ -146,9 +146,9 @@ class Joint:
     ) -> list[int]:
         """Append a composite op's body to the forward graph; return the ids of its results.
 
-        If the body uses an operand several times, it reads the operand through an `identity` node.
-        The operand's cotangents are then first summed within the body, and added in the order of
-        the operands.
+        If the body reads a differentiated value more than once, it reads it through an `identity`
+        node. The cotangents of that value are then first summed within the body, and added in the
+        order of the operands.
         """
         inner = expand(node.op, operand_types(graph, node), node.attributes)
         values = [i for i in operands if i is not None]

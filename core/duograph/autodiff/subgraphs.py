@@ -91,7 +91,10 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -
 
 
 def unread_residual(type_: ValueType) -> GraphValue:
-    """Append a constant of a type; a branch returns it for a residual that only others compute."""
+    """Append a constant of a type; return its value.
+
+    A branch of a switch returns it for a residual that only other branches compute and read.
+    """
     if not isinstance(type_, HostType):
         return filled(type_, 0)
     builder = current_builder()

@@ -184,8 +184,10 @@ def missing_cotangent(type_: ValueType) -> GraphValue:
 def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, ...]:
     """Return what a gradient rule returned as a tuple with one gradient per operand.
 
+    Further items, which a rule may return for attributes, are dropped.
+
     Raises:
-        GradientError: the rule returned another number of gradients than the op has operands.
+        GradientError: the rule returned fewer gradients than the op has operands, or too many.
     """
     if op.variadic and isinstance(found, (tuple, list)) and len(found) == 1:
         inner = found[0]

@@ -175,6 +175,6 @@ def refused(name: str, reason: str) -> _Refused:
 
 
 def find(path: str, name: str) -> _Refused | None:
-    """Return what the table holds for a name of a namespace, or None."""
+    """Return the refusing object for a name in a namespace, or None if the table lacks it."""
     reason = _reasons().get((path, name))
     return None if reason is None else refused(name, reason)

@@ -34,7 +34,10 @@ _noted: set[str] = set()
 
 
 def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
-    """Return the object of an old name, or None; warns once per process for each name."""
+    """Return the object of an old name of MindSpore's, or None if `name` is no such name.
+
+    Warns once per process for each name.
+    """
     new = RENAMED.get(name)
     found = None if new is None else find(new)
     if found is not None and name not in _noted:
@@ -48,7 +51,7 @@ def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
 
 
 def full_name(path: str) -> str:
-    """Return the name of the module of a path; "" is the package itself."""
+    """Return the module name of a path below the package; "" is the package itself."""
     return f"{PACKAGE}.{path}" if path else PACKAGE
 
 
@@ -61,10 +64,10 @@ def load(path: str) -> types.ModuleType | None:
 
 
 def serve(path: str, name: str) -> object:
-    """Return what the tables serve for a name that a module lacks.
+    """Return the object that the tables provide for a name that the module of `path` lacks.
 
     Raises:
-        AttributeError: nothing; the message says which name is near.
+        AttributeError: there is none; the message suggests similar names.
     """
     if name.startswith("__"):  # Python asks for these while modules are being loaded
         raise AttributeError(f"module {full_name(path)!r} has no attribute {name!r}")

@@ -200,8 +200,9 @@ class ArgumentReader:
     Args:
         tensor: from a tensor to its graph value.
         number: from the type of a mutable number to its graph value.
-        container: from a list, dict or set argument to an empty copy, which is filled, and the
-            copy that replaces it; another one if the argument occurs again.
+        container: from a list, dict or set argument to two lists, dicts or sets: an empty copy,
+            which this class fills, and the one that replaces the argument. They are one object,
+            unless the argument has occurred before.
         constant: receives the arrays, frozen dataclasses and Parameters.
     """
 

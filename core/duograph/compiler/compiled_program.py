@@ -117,7 +117,7 @@ class StateChanged(Exception):
 class CompiledProgram:
     """A function compiled for one signature of arguments: its graph and the lowered executable.
 
-    The state of a program are the tensors from outside the function that the graph reads as inputs.
+    State tensors are the tensors from outside the function that the graph reads as inputs.
 
     Args:
         graph: before optimisation.

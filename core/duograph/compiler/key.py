@@ -46,8 +46,8 @@ class JitKey(NamedTuple):
         sharing: for programs that write in place: position of an argument -> position of an earlier
             one that is the same object, or the state that it is.
         containers: per list, dict and set among the arguments, the position of the first that is
-            the same object; empty if all differ. Where it matters which objects they are, these
-            and the arrays and frozen dataclasses themselves; see `CompiledProgram.is_for`.
+            the same object; empty if all differ. In a key that `of_objects` makes: these objects,
+            the arrays and the frozen dataclasses, compared by identity.
     """
 
     arguments: tuple[Hashable, ...]

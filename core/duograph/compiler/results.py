@@ -74,7 +74,11 @@ class Argument:
 
 
 class _Container(Argument):
-    """Placeholder in a result template for the list or dict argument `index`."""
+    """Placeholder in a result template for a list, dict or set argument, returned itself.
+
+    Attributes:
+        index: its position among the lists, dicts and sets in the arguments.
+    """
 
 
 class _Outside:
@@ -264,7 +268,10 @@ class _TemplateMaker:
         return found
 
     def _outside(self, value: Value) -> _Outside:
-        """Return the placeholder of a container from outside, which each call returns itself."""
+        """Return the placeholder of a container from outside; each call returns that container.
+
+        Raises UnsupportedSyntaxError if it holds a graph value.
+        """
         if reaches_graph_value(value):  # it belongs to an object that the evaluated code made
             raise _only_line_by_line(value)
         return _Outside(value)

@@ -81,7 +81,7 @@ class DatasetCache:
         return CacheStatistics(count, self._bytes // count if count else 0)
 
     def reader(self, read: Callable[[Any], Row]) -> Callable[[Any], Row]:
-        """Return `read` with its results kept; the argument must be hashable.
+        """Return a function that calls `read` for keys (hashable) that the cache does not hold yet.
 
         Raises:
             ArgumentValueError: the cache belongs to another source.

@@ -137,10 +137,10 @@ random_state.on_seed.append(_on_global_seed)
 
 
 def new_key() -> int:
-    """Return the key of the random numbers of the next pass or stand-alone call.
+    """Return the key from which the random numbers of the next pass are derived.
 
-    The key follows from the seed and from how many keys were asked for before. Without any seed it
-    comes from the system.
+    The key follows from the seed and from how many keys were requested since it was set. Without
+    any seed it comes from the operating system.
     """
     settings.passes += 1
     if settings.seed is None and _global_seed() is None:

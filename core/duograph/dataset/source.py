@@ -153,11 +153,11 @@ class Source(MappableDataset):
         self._cache = cache
 
     def _count(self) -> int:
-        """Return the number of rows of the source."""
+        """Return the number of rows of the source; subclasses implement it."""
         raise NotImplementedError
 
     def _row(self, index: int) -> Row:
-        """Return the row with a number in [0, count)."""
+        """Return the row number `index`, 0 to count - 1; subclasses implement it."""
         raise NotImplementedError
 
     def _labels(self, column: str) -> Sequence[Any] | None:

@@ -47,7 +47,7 @@ _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "flo
 
 
 class ControlNode(NamedTuple):
-    """A control-flow or Python-value node, as its Python function is built from it.
+    """Facts about a control-flow or Python-value node, from which its Python function is built.
 
     Attributes:
         backend: the device's backend.

@@ -1,9 +1,9 @@
 """Computes element-wise ops of half-precision floats in float32 where a backend has no kernel.
 
-`execution.lowering` asks here before it decomposes an op. The ops of a decomposition would
-otherwise each round to 8 or 11 bits, and constants of float32 polynomials, thresholds and products
-leave the range of float16. With one rounding at the end, the result equals that of kernels, which
-also compute in float32. Nothing here applies to other dtypes.
+`execution.lowering` calls `float32_body` before it decomposes an op. The ops of a decomposition
+would otherwise each round to 8 or 11 bits, and constants of float32 polynomials, thresholds and
+products leave the range of float16. With one rounding at the end, the result equals that of
+kernels, which also compute in float32. Nothing here applies to other dtypes.
 """
 
 from __future__ import annotations

@@ -141,7 +141,10 @@ def changes_process(function: types.FunctionType) -> bool:
 
 
 def is_host(module: object) -> bool:
-    """Return whether a module is a known library, such as NumPy, that takes only host data."""
+    """Return whether a module belongs to a known library, such as NumPy, of host functions.
+
+    These take host data only, so that graph values cannot be passed to them.
+    """
     top = _top(module)
     return top in _HOST and top not in _NOT_HOST
 

@@ -60,7 +60,7 @@ def recompute(
 
 
 def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call a block as one node of the autodiff tape whose backward runs the block again.
+    """Call a block so that the backward pass runs it again instead of storing intermediate values.
 
     Tensors among the arguments, and the trainable Parameters of `cell`, get gradients.
     """

@@ -26,7 +26,7 @@ Run = Callable[[Graph, Sequence[Value], Mapping[str, Value]], "list[Value]"]
 
 
 def run_if(node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run) -> list[Value]:
-    """Run one of two branches."""
+    """Run ONNX's If: the branch that the condition selects; return its results."""
     condition = inputs[0].reshape(())
     if isinstance(condition, np.ndarray):
         name = "then_branch" if condition else "else_branch"
@@ -46,7 +46,7 @@ def _tensors(values: Sequence[Value]) -> list[Value]:
 def run_loop(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Repeat a body; what it computes beside the carried values is stacked over iterations."""
+    """Run ONNX's Loop; return the last carried values, and its other results stacked."""
     body = node.attributes["body"]
     carried = list(inputs[2:])
     n = len(carried)
@@ -154,7 +154,7 @@ def joined(rows: Sequence[Value]) -> Value:
 def run_scan(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run a body for each slice of the scanned inputs."""
+    """Run ONNX's Scan: call the body for each slice of the scanned inputs; return its results."""
     if node.opset < 9:
         return _scan_of_batches(node, inputs, env, run)
     return _scan(node, list(inputs), env, run)
@@ -217,7 +217,7 @@ def _axis_to(x: Value, axis: int) -> Value:
 def run_sequence_map(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run a body for each item of a sequence."""
+    """Run ONNX's SequenceMap: call the body for each item of a sequence; return its results."""
     body = node.attributes["body"]
     results: list[list[Value]] = [[] for _ in body.outputs]
     for i in range(len(inputs[0])):

@@ -133,7 +133,7 @@ class parsed:
         self._open: list[tuple[str, str]] = []
 
     def graph(self, proto: onnx.GraphProto) -> Graph:
-        """Return a graph."""
+        """Convert a GraphProto to a Graph."""
         constants = {t.name: self._array(t) for t in proto.initializer}
         for sparse in proto.sparse_initializer:
             constants[sparse.values.name] = self._dense(sparse)
@@ -146,7 +146,7 @@ class parsed:
         )
 
     def function(self, proto: onnx.FunctionProto, attributes: Mapping[str, Any]) -> Graph:
-        """Return a function as a graph, with the attributes of a call in place."""
+        """Convert a FunctionProto to a Graph, for a call with the given attributes."""
         return Graph(
             proto.name,
             tuple(proto.input),
@@ -156,7 +156,10 @@ class parsed:
         )
 
     def node(self, proto: onnx.NodeProto, index: int, outer: Mapping[str, Any]) -> Node:
-        """Return a node; `outer` has the attributes of the function call that it belongs to."""
+        """Convert a NodeProto, number `index` of its graph, to a Node.
+
+        `outer` has the attributes of the call of the function to which it belongs.
+        """
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         name = f" {proto.name!r}" if proto.name else ""
         label = f"node {index} ({proto.op_type}{name})"

@@ -141,7 +141,7 @@ def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
 
 
 def static(value: Value) -> np.ndarray[Any, Any]:
-    """Return a value that must be known on the host as an array.
+    """Return a value as a NumPy array; it must be known on the host.
 
     Raises:
         NeedsValue: a compiled function computes the value.

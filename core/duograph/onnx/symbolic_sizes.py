@@ -46,7 +46,7 @@ class Sizes:
     fixed_results: list[list[bool]] = dataclasses.field(default_factory=list)
 
     def group(self, key: Callable[[int, int], object]) -> None:
-        """Make open axes with equal keys one symbol."""
+        """Assign one symbol to all open axes (input, axis) for which `key` returns the same."""
         found: dict[object, list[tuple[int, int]]] = {}
         self.named = []
         for i, x in enumerate(self.inputs):

@@ -69,7 +69,7 @@ def as_complex(name: str, x: Tensor) -> Tensor:
 
 
 def scale_of(name: str, norm: str | None, count: int, inverse: bool) -> float:
-    """Return the factor of a transform over `count` elements."""
+    """Return the factor by which a transform of `count` elements is multiplied for `norm`."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise ArgumentValueError(
             f"{name}: got norm={norm!r}; wanted 'backward', 'forward' or 'ortho'"
@@ -142,7 +142,7 @@ def complex_transform(
 def of_real(
     name: str, x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool = False
 ) -> Tensor:
-    """Return the first half of the transform of real elements along the last axis of `dim`."""
+    """Transform real elements; of the last axis of `dim`, return the first half of the result."""
     if x.dtype.is_complex:
         raise DTypeError(f"{name}: got {x.dtype.name}; wanted real elements")
     axes, _ = _plan(name, x, s, dim)
@@ -156,7 +156,7 @@ def of_real(
 def to_real(
     name: str, x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool = True
 ) -> Tensor:
-    """Return the real elements whose transform has `x` as first half along the last axis."""
+    """Return the real elements whose transform is `x`, given its first half on the last axis."""
     x = as_complex(name, x)
     axes, sizes = _plan(name, x, s, dim)
     if not axes:

@@ -35,7 +35,7 @@ _INDEX_DTYPES = (int32, int64)
 
 
 def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
-    """Return NumPy indices with negative ones counted from the start.
+    """Return NumPy indices with `n`, the axis size, added to negative ones.
 
     Raises:
         IndexRangeError: an index is outside -n to n - 1.

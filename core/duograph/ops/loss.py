@@ -61,7 +61,7 @@ def total_of(x: Tensor) -> Tensor:
 
 
 def reduced(x: Tensor, reduction: str) -> Tensor:
-    """Apply a reduction over all elements."""
+    """Return the "mean" or "sum" of all elements, or for the reduction "none" `x` itself."""
     if reduction == "none":
         return x
     total = total_of(x)

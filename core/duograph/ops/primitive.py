@@ -136,17 +136,23 @@ class Primitive:
         return self
 
     def set_device(self, device_target: str) -> Primitive:
-        """Keep a device in the attribute `primitive_target`; a call runs where its operands are."""
+        """Store a device's name as the attribute `primitive_target`; return the primitive.
+
+        A call runs on the device of its operands all the same.
+        """
         warn_moot("ops.Primitive.set_device")
         return self._set_attr("primitive_target", device_target)
 
     def set_stage(self, stage: int) -> Primitive:
-        """Keep a number of a pipeline stage; without a pipeline of processes it has no meaning."""
+        """Store the number of a pipeline stage, which has no effect; return the primitive."""
         warn_moot("ops.Primitive.set_stage")
         return self._set_attr("stage", stage)
 
     def place(self, role: str, rank_id: int) -> None:
-        """Keep the role and rank of a process; every call runs in this process."""
+        """Store the role and rank of a process, which has no effect.
+
+        Every call runs in this process.
+        """
         warn_moot("ops.Primitive.place")
         self._set_attr("place", (role, rank_id))
 

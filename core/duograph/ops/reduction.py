@@ -105,7 +105,7 @@ def _(x, axis, keepdims):
 
 
 def mirrored(x: Tensor) -> Tensor:
-    """Map elements so that their order is reversed; the map is its own inverse."""
+    """Map elements to ones in the reverse order, such as -x; the map is its own inverse."""
     if x.dtype is bool_:
         return logical_not(x)
     if x.dtype.is_integer:

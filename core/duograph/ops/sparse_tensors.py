@@ -201,7 +201,7 @@ class COOTensor(_Sparse):
         return made
 
     def at_places(self, dense: Tensor) -> Tensor:
-        """Return the elements of a dense tensor at the places of the values."""
+        """Return the elements of a dense tensor at the indices of the stored values."""
         return gather_nd(dense, self.indices)
 
     def to_dense(self) -> Tensor:
@@ -209,7 +209,7 @@ class COOTensor(_Sparse):
         return scatter_nd(self.indices, self.values, self.shape)
 
     def to_csr(self) -> CSRTensor:
-        """Return the matrix in rows, in the order of rows; equal places are added.
+        """Convert a matrix to CSR format; values with the same indices are added.
 
         Raises:
             ValueError: another number of axes than 2.
@@ -224,7 +224,7 @@ class COOTensor(_Sparse):
         )
 
     def coalesce(self) -> COOTensor:
-        """Return the values in the order of their places; those at one place are added."""
+        """Return the tensor with its values ordered by index; those of equal index are added."""
         flat = _flat(self.indices.asnumpy().astype(np.int64), self.shape)
         places, owner = np.unique(flat, return_inverse=True)
         if not len(places):
@@ -291,7 +291,7 @@ def _row_ends(rows: Tensor, height: int, dtype: DType) -> Tensor:
 
 
 def rows_of(indptr: Tensor, count: int) -> Tensor:
-    """Return the row of each of `count` values from the offsets of the rows."""
+    """Convert CSR's row offsets `indptr` to the row number of each of `count` values."""
     n = indptr.shape[0]
     place = reshape_to(iota((count,), 0, int64), (count, 1))
     begun = less_equal(reshape_to(cast_to(indptr, int64), (1, n)), place)
@@ -385,7 +385,7 @@ class CSRTensor(_Sparse):
         return made
 
     def rows(self) -> Tensor:
-        """Return the row of each value."""
+        """Return the row number of each stored value."""
         return rows_of(self.indptr, self.values.shape[0])
 
     def coordinates(self) -> Tensor:
@@ -395,7 +395,7 @@ class CSRTensor(_Sparse):
         return concat_by((reshape_to(self.rows(), (n, 1)), reshape_to(columns, (n, 1))), 1)
 
     def at_places(self, dense: Tensor) -> Tensor:
-        """Return the elements of a dense matrix at the places of the values."""
+        """Return the elements of a dense matrix at the indices of the stored values."""
         return gather_nd(dense, self.coordinates())
 
     def to_coo(self) -> COOTensor:

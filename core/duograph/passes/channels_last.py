@@ -205,7 +205,7 @@ class _Conversion:
         invariant: values that are the same in every call; these are computed once per value of the
             Parameters, so their layout does not matter.
         members: nodes that can be channels-last, by position; after `select`, those that will be.
-        convertible: values with the same meaning.
+        convertible: ids of values that can be channels-last; after `select`, those that will be.
         producers: the node that produces a value.
         nodes: nodes of the new graph.
         used: values that a node or the graph's outputs read.

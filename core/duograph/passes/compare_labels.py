@@ -8,7 +8,7 @@
 
 A gather needs its operand in memory, and a scatter writes a whole tensor of zeros. On a device that
 computes rows in fused regions, the whole cross entropy and its gradient become one region instead.
-Every value stays, except that a gathered -0.0 becomes +0.0; the pass therefore runs only above O0.
+No value changes, except that a gathered -0.0 becomes +0.0; the pass therefore runs only above O0.
 """
 
 from __future__ import annotations

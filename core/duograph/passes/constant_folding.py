@@ -48,8 +48,8 @@ def fold_constants(
 ) -> Found | None:
     """Compute an op call on constants at compile time; return the constant.
 
-    Returns None if an operand is no constant or too large, or if `Traits.folds` of the op excludes
-    its dtype.
+    Returns None if an operand is no constant, if an operand or the result is too large, or if
+    `Traits.folds` of the op excludes the dtype of an operand.
     """
     arrays: list[Array] = []
     types: list[TensorType] = []

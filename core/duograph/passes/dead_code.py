@@ -33,10 +33,10 @@ class _Removal:
     """One run of dead code removal over a graph and its sub-graphs, with caches.
 
     Attributes:
-        done: reduced form of each graph that keeps all its parameters and outputs.
+        done: by graph, its reduced form with all its parameters and outputs.
         lives: by (graph, wanted values), the live nodes and the parameters that they read.
         made: by (graph, parameters, outputs), the graph reduced to these parameters and outputs.
-        effects: whether running a graph has side effects or may raise.
+        effects: by graph, whether running it has side effects or may raise.
     """
 
     def __init__(self) -> None:

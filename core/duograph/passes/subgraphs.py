@@ -28,7 +28,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Decorator for a graph pass: the result processes all sub-graphs first, innermost first."""
+    """Decorator for a pass on one graph; the result processes sub-graphs too, innermost first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:

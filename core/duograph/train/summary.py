@@ -269,7 +269,7 @@ class SummaryRecord:
         return True
 
     def flush(self) -> None:
-        """Write what the operating system has not got yet."""
+        """Hand the events that are still buffered to the operating system."""
         if self._file is not None:
             self._file.flush()
 

@@ -44,7 +44,9 @@ def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
 
 
 def checked_signal(owner: str, value: Any, axes: int = 1) -> Array:
-    """Return an array of numbers with at least `axes` axes, float64 stays and others are float32.
+    """Return `value` as an array of float64 if it was that, else of float32.
+
+    It must have at least `axes` axes.
 
     Raises:
         ArgumentError: no numbers.

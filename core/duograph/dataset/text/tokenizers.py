@@ -93,7 +93,7 @@ class _Tokenizer:
 
 
 def made(found: list[Token], with_offsets: bool) -> Any:
-    """Return tokens as an array, and their offsets if asked for."""
+    """Return the tokens as an array and, with `with_offsets`, two arrays of their offsets."""
     tokens = np.array([t[0] for t in found])
     if not with_offsets:
         return tokens

@@ -64,7 +64,7 @@ def check_settings(owner: str, group: dict[str, Any]) -> None:
 
 
 def write(param: Parameter, value: Tensor) -> None:
-    """Write a new value of a Parameter, in its dtype."""
+    """Assign `value`, cast to the Parameter's dtype, to `param`."""
     param.set_data(value.astype(param.dtype))
 
 

@@ -195,7 +195,7 @@ class Optimizer(Cell):
         return tuple(g + p * weight_decay for p, g in zip(params, gradients, strict=True))
 
     def gradient(self, param: Parameter, grad: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return a gradient with the sign of `maximize` and the weight decay of its group."""
+        """Return a gradient, negated for `maximize`, with the group's weight decay added."""
         signed = -grad if group.get("maximize") else grad
         return self._decay_weight(group["weight_decay"], (param,), (signed,))[0]
 

@@ -23,9 +23,9 @@ from ..values.functions import Function
 
 
 def tensor_behind(ev: Evaluation, value: Value) -> Value:
-    """Return the tensor into which a branch wrote a graph value in place; else the value itself.
+    """Return the tensor that received `value` by an in-place write of a branch; else `value`.
 
-    The tensor is the one whose identity `note_candidates` must record.
+    It is the tensor whose identity `note_candidates` must record.
     """
     origin = ev.origins.get(id(value))
     return value if origin is None else origin[1]

@@ -134,7 +134,10 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
-    """Return an attribute of `super()` by Python's rules of lookup, and capture the lookup."""
+    """Return an attribute of `super()` by Python's rules of lookup.
+
+    The classes that the lookup visits are captured, so that a guard notices a change.
+    """
     held_by, found = _next_class(ev, owner, name)
     receiver = owner.__self__
     users = held_by is not None and not is_framework(held_by.__module__)

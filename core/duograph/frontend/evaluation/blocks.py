@@ -22,7 +22,7 @@ from .truth import either
 
 
 def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
-    """Trace a block's statements one after the other and return the `Flow` of the block.
+    """Trace a block's statements in order; return the block's `Flow`, which says how it ended.
 
     If a graph condition decides whether a statement leaves the block, the statements after it
     become a branch.
@@ -73,10 +73,10 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
 
 
 def _certain(flow: Flow) -> Flow:
-    """Return the `Flow` of a block on the condition that one of its statements left the block.
+    """Return a block's `Flow`, given that one of its statements left the block.
 
-    If only one of return, break and continue is possible, its flag becomes True. Otherwise the
-    `Flow` is returned unchanged.
+    A `Flow` says how a block ended. If only one of return, break and continue is possible, its flag
+    becomes True. Otherwise the `Flow` is returned unchanged.
     """
     flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
     if sum(flags) == 1:

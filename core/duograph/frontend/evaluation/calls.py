@@ -437,7 +437,7 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call another library's function now, or by a host call; return its result.
+    """Call another library's function now, or by a node when the graph runs; return its result.
 
     The call is deferred to the running graph if the function is impure, may change an object from
     outside, or cannot work on the graph values among its arguments.

@@ -47,7 +47,7 @@ _NO_CAUSE = object()  # of a `raise` without `from`
 
 
 def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
-    """Trace the statement `raise error from cause`.
+    """Trace the statement `raise error from cause`; return the `Flow` of a block that raises.
 
     The error is raised at compile time if nothing depends on the graph and nothing precedes it
     that the graph must do first; otherwise a node raises a new error at each run.
@@ -284,8 +284,8 @@ def _cannot_leave() -> UnsupportedSyntaxError:
 def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
     """Trace code that ends a `with` or `try` block; return (its result, whether it has effects).
 
-    Effects are side effects of nodes, and writes to tensors or to objects from outside. A failing
-    graph would not have carried them out.
+    Effects are side effects of nodes, and writes to tensors or to objects from outside. If the
+    block raises when the graph runs, the graph ends before these effects.
     """
     nodes = len(ev.builder.nodes)
     ev.journal.branches.append({})

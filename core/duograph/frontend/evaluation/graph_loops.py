@@ -88,7 +88,8 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
         late: whether the variable may be read after the loop, with a check that it is bound.
 
     Returns:
-        a plan: one of the classes above, or a list, tuple or dict of plans.
+        a plan: a `_Carried`, `_BoundInside`, `_Dropped` or `_Constant`, or a list, tuple or dict of
+        plans.
 
     Raises:
         JoinError: the types differ.
@@ -198,7 +199,7 @@ def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]
 
 
 def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append arbitrary values of the types in a loop plan to `out`, for an unbound variable."""
+    """Append to `out` zeros of the types that a plan carries, for a variable that is unbound."""
     if isinstance(plan, _Carried):
         out.append(placeholder_value(builder, plan.type))
     elif isinstance(plan, dict):
@@ -227,10 +228,10 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
     """Return a variable's value after a graph loop, taken from the `while_loop` results.
 
     Args:
-        plan: the loop plan of the variable.
-        results: the results of the node that are not used yet.
+        plan: how the loop passes the variable on.
+        results: an iterator over the results of the node; the variable's are next.
         name: the variable.
-        ran: whether the loop ran at all.
+        ran: whether the loop ran at all, a Python bool or a bool of the graph.
     """
     if isinstance(plan, _Carried):
         return next(results)
@@ -250,7 +251,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
 
 
 def _same_plan(a: Value, b: Value) -> bool:
-    """Return whether two loop plans carry the same types and hold the same constants."""
+    """Return whether two plans of a loop variable carry the same types and equal constants."""
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -267,7 +268,15 @@ def _same_plan(a: Value, b: Value) -> bool:
 
 
 def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Value:
-    """Return a variable's loop plan; `_Dropped` if each iteration binds a new user object."""
+    """Return the plan by which a graph loop passes a variable from iteration to iteration.
+
+    It is `_Dropped` if each iteration binds the variable to a new object of a user's class.
+
+    Args:
+        location: the variable, attribute, container or tensor.
+        old: its value before the loop.
+        new: its value after an iteration.
+    """
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
         name = label_of(ev, location)
@@ -482,7 +491,15 @@ def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value
 
 
 def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new: Value) -> Value:
-    """Return a location's loop plan, widened to cover its value after another iteration."""
+    """Return a plan that also covers the value of a variable after one more iteration.
+
+    A plan says how a graph loop passes a variable from iteration to iteration.
+
+    Args:
+        plan: the plan so far.
+        old: the value before the loop.
+        new: the value after that iteration.
+    """
     try:
         return _widened(plan, old, new, label_of(ev, location))
     except JoinError as error:
@@ -492,9 +509,10 @@ def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return a variable's loop plan, changed so that it also covers its value `new`.
+    """Return `plan`, changed so that it also covers the value `new` of a variable.
 
-    Raises JoinError if the types differ.
+    A plan says how a graph loop passes a variable from iteration to iteration. Raises JoinError if
+    the types differ.
     """
     if isinstance(plan, _Dropped):
         return plan

@@ -114,9 +114,9 @@ def join_side(value: Value) -> Value:
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return a join error, or an UnsupportedSyntaxError for functions and objects of Python.
+    """Return `error`, or an UnsupportedSyntaxError if a value is a Python function or object.
 
-    In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
+    At LAX, the UnsupportedSyntaxError makes the function run line by line.
     """
     if any(map(_is_object, values)) or all(isinstance(v, Function) for v in values):
         return line_by_line(error)

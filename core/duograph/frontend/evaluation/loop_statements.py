@@ -44,7 +44,7 @@ class _LoopState:
         self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
 
     def note(self, ev: Evaluation, flow: Flow) -> None:
-        """Record in the loop's hidden variables how an iteration ended."""
+        """Record in the loop's hidden variables how an iteration ended, as its `Flow` says."""
         ev.journal.set_item(self.vars, "*brk", flow.brk)
         ev.journal.set_item(self.vars, "*ret", flow.ret)
         ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
@@ -129,7 +129,10 @@ def _graph_while(
 def _after_loop(
     ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
 ) -> Flow:
-    """Trace a loop's `else` block, and return the `Flow` of the loop statement."""
+    """Trace a loop's `else` block, unless the loop stopped; return the statement's `Flow`.
+
+    A `Flow` says how a statement ended. The loop stopped if it ended by `break` or `return`.
+    """
     brk, ret = state.vars["*brk"], state.vars["*ret"]
     value = state.vars["*value"]
     value = value.value if isinstance(value, Maybe) else value

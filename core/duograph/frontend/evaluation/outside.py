@@ -60,8 +60,8 @@ def is_live(ev: Evaluation, value: Value) -> bool:
     """Return whether an outside object may change while the compiled function runs.
 
     Iterators change by being used; views such as dict keys change with their container; and the
-    function may change the object itself. Every operation on such an object is a host call at its
-    position in the program.
+    function may change the object itself. Every operation on such an object is a host call: a node
+    that runs Python, at its position in the program.
     """
     if not is_outside(ev, value):
         return False
@@ -374,10 +374,10 @@ def _attributes(value: Value) -> tuple[Value, ...]:
 
 
 def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call of a function that may change outside objects; return its results.
+    """Append a node that calls, at run time, a function which may change outside objects.
 
     The objects are the receiver and the arguments of the function. Every later operation on them
-    becomes a host call, too.
+    becomes such a host call, too. Returns the results as graph values.
 
     Raises:
         UnsupportedSyntaxError: at STRICT.

@@ -122,7 +122,7 @@ class StagedBuilder(GraphBuilder):
         return super().operand(value, like)
 
     def present_value(self, tensor: Tensor) -> Value:
-        """Return an eager tensor's present value in the function as a value of this graph."""
+        """Return the value of an eager tensor after the writes traced so far, in this graph."""
         return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:

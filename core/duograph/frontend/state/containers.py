@@ -69,11 +69,11 @@ class ContainerCopies:
         return tuple(original)
 
     def is_copied(self, value: Value) -> bool:
-        """Return whether a list, dict or set from outside has been copied."""
+        """Return whether this list, dict or set from outside the function has been copied."""
         return id(value) in self._copies
 
     def outside(self) -> dict[int, Value]:
-        """Return the containers from outside that have been copied, by id."""
+        """Return, by id, the containers from outside the function that have been copied."""
         return {number: value for number, (value, _) in self._copies.items()}
 
     def copies(self) -> list[Value]:

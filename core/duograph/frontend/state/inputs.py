@@ -30,7 +30,11 @@ Location: TypeAlias = tuple[str, Value, Value]
 
 
 def tensor_at(location: Location) -> Value:
-    """Return the object that an outside location holds now; MISSING if there is none."""
+    """Return the object that an attribute, dict item or closure cell holds now, or MISSING.
+
+    Args:
+        location: (kind, owner, name) of a location outside the compiled function.
+    """
     kind, owner, name = location
     return QUESTIONS[kind](owner, name)
 

@@ -14,7 +14,7 @@ __all__ = ["OutsideLocations", "Restart"]
 
 
 class Restart(Exception):
-    """Raised to evaluate again, after a write to a location that was read as a constant."""
+    """Raised to evaluate the function again: it writes a location that it read as a constant."""
 
 
 class OutsideLocations:

@@ -77,9 +77,10 @@ class Undefined:
 
 
 class Unjoined(Undefined):
-    """Value of a variable bound to a different new object in each branch.
+    """Marks a variable that each branch of a graph condition binds to another new object.
 
-    Reading the variable raises `error`.
+    Attributes:
+        error: raised when the variable is read.
     """
 
     def __init__(self, name: str, error: Exception) -> None:

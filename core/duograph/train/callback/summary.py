@@ -95,7 +95,7 @@ class SummaryCollector(Callback):
         self._record.close()
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Write the data of the user."""
+        """Write the user's own data, `custom_lineage_data`."""
         self._training = True
         self._record = self._open()
         for key, value in self._custom.items():

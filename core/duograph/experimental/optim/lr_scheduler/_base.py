@@ -91,7 +91,7 @@ class LRScheduler:
         self.step()
 
     def get_lr(self) -> list[Tensor]:
-        """Return the rates of the step that has begun."""
+        """Return the learning rate of each group for step `last_epoch`; subclasses implement it."""
         raise NotImplementedError(f"{type(self).__name__}: has no get_lr")
 
     def _get_closed_form_lr(self) -> list[Tensor]:
@@ -102,11 +102,11 @@ class LRScheduler:
         return self.get_lr()
 
     def get_last_lr(self) -> list[Tensor]:
-        """Return the rates of the last step as Tensors."""
+        """Return the learning rate of each group that the last step set, as Tensors."""
         return [rate.value() for rate in self._last_lr]
 
     def step(self, epoch: float | Tensor | None = None) -> bool:
-        """Set the rates of the next step, or of a given one; return True."""
+        """Set the optimiser's rates for the next step, or for the step `epoch`; return True."""
         if epoch is None:
             self.last_epoch.set_data(self.last_epoch + 1.0)
             values = self.get_lr()
