@@ -158,7 +158,7 @@ def attention_grad(
 def self_attention(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Return a prepared call of attention on one operand packed from query, key and value."""
+    """Return a prepared call of attention on one operand that packs query, key and value."""
     function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
     out = results[0]
     return _joint("self_attention", function, types, results, out, attributes, heads, own, layout)
@@ -170,7 +170,7 @@ def self_attention_grad(
 ) -> NativeCall | None:
     """Return a prepared call of self-attention's gradient for its packed operand.
 
-    The operand packs query, key and value in each row.
+    Each row of the operand holds query, key and value one after the other.
     """
     masked = types[1] is not None
     function = lib.dg_self_attention_grad_masked if masked else lib.dg_self_attention_grad

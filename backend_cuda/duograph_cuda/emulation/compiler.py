@@ -53,10 +53,10 @@ def command() -> list[str] | None:
 
 @functools.cache
 def _machine_flags() -> tuple[str, ...]:
-    """Return the compiler flags that make fused multiply-add one instruction on this CPU.
+    """Return the compiler flags by which a fused multiply-add is one instruction on this CPU.
 
-    There are none if the processor lacks the instruction. The library function takes a hundred
-    instructions.
+    There are none if the processor lacks the instruction; a call of the C library, which takes a
+    hundred instructions, computes it then.
     """
     try:
         facts = pathlib.Path("/proc/cpuinfo").read_text()

@@ -69,7 +69,7 @@ class _Geometry:
 
     @property
     def picked(self) -> _Geometry:
-        """The equal stride-1 convolution, of only those input elements that meet the tap."""
+        """The same convolution at stride 1, on an input without the elements it skips."""
         return dataclasses.replace(self, size=self.places, stride=(1,) * len(self.stride))
 
     @property

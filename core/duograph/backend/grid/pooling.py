@@ -220,7 +220,7 @@ def _block(lines: Sequence[str]) -> str:
 
 
 def _mean(dtype: DType, count: str) -> tuple[str, str]:
-    """Return (C type of a pooling window's sum, C expression of its mean over `count` elements)."""
+    """Return (C type of a window's sum `total`, C expression of `total` divided by `count`)."""
     acc = element(dtype)
     if dtype.is_integer:
         return "f64", f"total / (f64)({count})"
