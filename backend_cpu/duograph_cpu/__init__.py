@@ -1,6 +1,7 @@
-"""The plugin module of the CPU backend, which the framework loads to find the backend.
+"""The plugin module of the CPU backend, which the core loads through an entry point.
 
-It must not import the C extension or other heavy modules at the top.
+Its only hook returns the backend's `BackendSpec`. It must not import the C extension or other heavy
+modules at the top.
 """
 
 from __future__ import annotations

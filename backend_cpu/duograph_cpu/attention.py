@@ -1,7 +1,8 @@
 """CPU kernels of attention and its gradient, prepared for given operand types.
 
-Operands may have any layout of `duograph.backend.attention_layouts`, fewer key heads than query
-heads, and a mask. The kernels are in native/attention.c.
+`CPU.prepare` finds their builders in the kernel table. Operands may have any layout of
+`duograph.backend.attention_layouts`, fewer key heads than query heads, and a mask. The kernels are
+in native/attention.c.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def _strides(shape: Shape, axes: Iterable[int]) -> list[int]:
-    """Return the strides, in elements, of chosen axes of a contiguous array.
+    """Return the strides, in elements, of the given axes of a contiguous array.
 
-    Axes of size 1 get stride 0.
+    Axes of size 1 have stride 0.
     """
     steps, step = [], 1
     for n in reversed(shape):
@@ -43,7 +44,14 @@ def _prepare(
     results: Types,
     **fields: object,
 ) -> NativeCall:
-    """Return the prepared call of an attention kernel; the mask operand may be absent."""
+    """Return the prepared call of the C function of an attention kernel.
+
+    Args:
+        name: name of the op, for messages.
+        types: operand types; None for an absent mask.
+        mask: type of the mask, or None.
+        fields: sizes, strides and attributes for the C struct `dg_attention`.
+    """
     query = types[0]
     assert query is not None
     constants = plan(
@@ -74,7 +82,7 @@ def _separate(
 ) -> NativeCall | None:
     """Return the prepared call of attention with separate query, key, value and mask operands.
 
-    Returns None if query, key or value is empty.
+    `out` is the type of the forward result. Returns None if query, key or value is empty.
     """
     query, key, value = types[:3]
     axes = AXES[layout][:3]
@@ -104,7 +112,8 @@ def _joint(
 ) -> NativeCall | None:
     """Return the prepared call of attention on one operand that packs query, key and value.
 
-    Returns None if that operand is empty.
+    `heads` are the query heads, `own` the key and value heads, `out` the type of the forward
+    result. Returns None if the packed operand is empty.
     """
     x, mask = types[:2]
     if not x.size:
@@ -149,7 +158,7 @@ def attention_grad(
 def self_attention(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Return a prepared call of attention on one operand packed from query, key and value."""
+    """Return a prepared call of attention on one operand that packs query, key and value."""
     function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
     out = results[0]
     return _joint("self_attention", function, types, results, out, attributes, heads, own, layout)
@@ -161,7 +170,7 @@ def self_attention_grad(
 ) -> NativeCall | None:
     """Return a prepared call of self-attention's gradient for its packed operand.
 
-    The operand packs query, key and value in each row.
+    Each row of the operand holds query, key and value one after the other.
     """
     masked = types[1] is not None
     function = lib.dg_self_attention_grad_masked if masked else lib.dg_self_attention_grad

@@ -1,8 +1,8 @@
 """The CPU backend: implements the backend interface with C kernels, called through cffi.
 
-The core of the framework calls the methods of `CPU`. `prepare` looks a kernel builder up by op name
-in `kernels.KERNELS`; `compile` builds fused regions, and `link` makes one call of a whole program.
-Kernels must not run here directly.
+The core calls the methods of `CPU`. `prepare` looks a kernel builder up by op name in
+`kernels.KERNELS`, `compile` builds fused regions, and `link` makes one call of a whole program. No
+method runs a kernel.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ class CPU(Backend):
             ) from None
 
     def nbytes(self, handle: CData, device_id: int) -> int:
-        """Return the bytes of the memory behind a handle, one for an empty tensor."""
+        """Return the bytes of the memory behind a handle; 1 for an empty tensor."""
         return ffi.sizeof(handle)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
-        """Return whether a buffer's memory can be changed only through its handle.
+        """Return whether only holders of a buffer handle can change the memory behind it.
 
-        That is memory of the allocator, or of an array without other references. Arrays that
-        `copy_out` returned hold the handle.
+        That is so for memory of the allocator, and for that of an array without other references.
+        Arrays that `copy_out` returned hold the handle.
         """
         return memory.exclusive(handle)
 
@@ -138,7 +138,7 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if the machine's C compiler works as far as is known, else the problem."""
+        """Return None if the machine's C compiler works, as far as is known, else the problem."""
         with importing:
             from . import toolchain  # loads the disk cache, which only compilation needs
 
@@ -147,7 +147,7 @@ class CPU(Backend):
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
         """Compile fused regions as C.
 
-        Returns for each a prepared call or the reason of the failure.
+        Returns for each a prepared call, or the reason why it has none.
         """
         with importing:
             from .fused_regions import compile_regions

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @functools.cache
 def open_blas() -> None:
-    """Load OpenBLAS once; if it is missing, warn that matmul uses duograph's own, slower loops."""
+    """Load OpenBLAS once in the process.
+
+    If it is missing or cannot be loaded, warn that matmul uses duograph's own, slower loops.
+    """
     spec = importlib.util.find_spec("scipy_openblas32")
     folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin else None
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []

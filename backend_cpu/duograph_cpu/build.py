@@ -1,7 +1,7 @@
 """Build the C extension `duograph_cpu._native` when the package is installed.
 
-Its sources are the C files under native/ and the printed elementwise kernels. setup.py names
-`ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
+Its sources are the C files under native/ and the printed elementwise kernels. setup.py runs the
+build through `ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
 at run time.
 """
 
@@ -36,7 +36,7 @@ extern "Python+C" int dg_handle_signals(void);
 def _generated() -> tuple[str, list[Path]]:
     """Write the C files of elementwise kernels; return (cffi declarations, file paths).
 
-    Both are empty if there is no generator script.
+    Both are empty if generate.py is missing.
     """
     path = HERE / "generate.py"
     if not path.exists():

@@ -1,8 +1,8 @@
-"""Chains of convolutions run as one C call, each with elementwise code on its result (epilogue).
+"""Chains of convolutions run as one C call, each with an elementwise epilogue on its result.
 
-The core asks `join`, as `PreparedCall.fuse_consumer`, whether a convolution and the only reader of
-its result become one call. Such a chain keeps the values in between in the caches. The kernel is
-native/conv_chain.c.
+The core calls `join`, as `PreparedCall.fuse_consumer`, to find out whether a convolution and the
+only reader of its result become one call. Such a chain keeps intermediate results in the caches.
+The kernel is native/conv_chain.c.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ class Affine(NamedTuple):
     """A convolution's epilogue of the form min(max(value * scale + bias + more, low), high).
 
     Attributes:
-        scale, bias, more: positions among the epilogue's operands, -1 where absent; scale and bias
-            have one element for each channel, the last axis.
+        scale, bias, more: positions among the epilogue's operands, -1 where absent. The operands
+            scale and bias have one element per channel, the last axis; more has the shape of the
+            value.
+        low, high: the limits; infinite where there are none.
     """
 
     scale: int
@@ -42,17 +44,19 @@ class Affine(NamedTuple):
 class Stage(NamedTuple):
     """One convolution of a chain: channels-last, with packed weights and an elementwise epilogue.
 
+    "The call" is the prepared call of this one convolution with its epilogue.
+
     Attributes:
         native: the C function of the convolution.
-        function: the epilogue's generated function, whose operands are the convolution's result
-            and those at `reads`.
+        function: the epilogue's generated function, whose operands are the convolution's result and
+            the operands of the call at `reads`.
         operands: positions of input and weights among the operands of the call.
         reads: positions of the function's other operands.
         operand_count: number of operands of the call.
         result: type of the stage's result, which has as many bytes as the convolution's.
         name: name of the op, for messages.
         affine: the epilogue, if it is affine.
-        linked: the operand that is the result of the stage before; -1 at the first stage.
+        linked: position of the operand that is the result of the previous stage; -1 at the first.
     """
 
     native: Native
@@ -70,8 +74,7 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
     """Append a convolution to a chain of convolutions; return the call of the longer chain.
 
     `other` is the call that reads the chain's result as its operand `k`. Returns None if it is not
-    a
-    convolution that can extend the chain.
+    a convolution that can extend the chain.
     """
     stage = other.stage if isinstance(other, NativeCall) else None
     if (
@@ -90,7 +93,8 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
 def _call(stages: tuple[Stage, ...]) -> NativeCall:
     """Return the prepared call that runs a whole chain of convolutions in C.
 
-    Its operands are those of all convolutions in order, except the results of earlier ones.
+    Its operands are those of all convolutions, one convolution after the other, without the results
+    that the convolutions pass on.
     """
     positions: list[list[int]] = [[] for _ in stages]
     count = 0

@@ -1,8 +1,9 @@
 """Prepared calls of the CPU's elementwise kernels, whose C code `build.py` has printed.
 
-Every op with a `scalar` rule has kernels; each computes a run of elements along the last axis.
-`prepare_elementwise` collapses the broadcast axes and fills in a C struct of constants once per
-operand types, so a call only allocates its result and crosses into C.
+`CPU.prepare` calls `prepare_elementwise` for ops without a builder of their own. A C kernel
+computes a row: elements along the last axis. The builder collapses the broadcast axes and fills in
+a C struct of constants once per operand types, so a call only allocates its result and crosses into
+C.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def prepare_plan(
 
     Args:
         row: the C function that computes the elements along the last axis.
-        heavy: whether an element costs much more than arithmetic.
+        heavy: 1 if an element costs much more than plain arithmetic, else 0.
         types: operand types.
         result: result type.
         parameters: values of the op's float attributes.
@@ -72,7 +73,7 @@ def prepare_plan(
 def prepare_elementwise(
     op: Op, types: Types, result: TensorType, attributes: Mapping[str, Any]
 ) -> NativeCall | None:
-    """Return the prepared call of an op's elementwise kernel; None if none fits the dtypes."""
+    """Return the prepared call of an op's elementwise kernel; None if none fits the operands."""
     if None in types or len(types) > MAX_OPERANDS:
         return None
     name = kernel_name(op, [t.dtype for t in types], attributes)
@@ -95,9 +96,9 @@ def prepare_elementwise(
 
 
 def _call(name: str, plan: CData, types: Types, result: TensorType) -> HandleFunction:
-    """Return the Python function that runs an elementwise kernel; a variant per operand count.
+    """Return the Python function that allocates the result and runs an elementwise kernel.
 
-    It is on the hot path of eager execution.
+    Eager execution spends most of its time here, so calls of one and two operands have variants.
     """
     make = memory.maker(result.nbytes, name)
     small = result.nbytes <= memory.SMALL

@@ -1,9 +1,9 @@
 """Compiles the fused regions of a program (ops that become one kernel) with the C compiler.
 
-`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so
-that the cores build them in parallel; equal sources come from the disk cache. Of a region that
-begins with a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel
-calls it on every part of its result that is complete.
+`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, which
+compilers build in parallel; libraries of equal sources come from the disk cache. If a region begins
+with a matmul or convolution, only its elementwise rest (the epilogue) is compiled. The prebuilt
+kernel calls that function on each part of its result as soon as the part is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ PER_FILE = 8
 
 
 class _Printed(NamedTuple):
-    """The C source of a fused region (ops that one kernel computes), and its loop plan."""
+    """The C source of a fused region (ops that one kernel computes), and its loop plan.
+
+    `name` is the name of its first C function.
+    """
 
     name: str
     function: PrintedRegion
@@ -85,7 +88,7 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
 def _built(
     printed: dict[Graph | str, _Printed],
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
-    """Compile the C source of fused regions; return each region's library, or its failure."""
+    """Compile the C source of fused regions; return region key -> its library, or its failure."""
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -101,7 +104,7 @@ def _built(
 
 
 def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]:
-    """Return the tensor types of the given values of a graph, without absent values."""
+    """Return the tensor types of graph values, given by their ids, without absent ones."""
     found = [graph.types[i] for i in values if i is not None]
     return tuple([t for t in found if isinstance(t, TensorType)])
 
@@ -162,9 +165,9 @@ LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail: Graph) -> Affine | None:
-    """Return a convolution's epilogue in the form of an affine map with limits.
+    """Return a convolution's epilogue as an `Affine`; None if it does not have this form.
 
-    None if it is none.
+    `tail` is the epilogue's graph; its first parameter is the convolution's result.
     """
     value, *others = _types(tail, range(tail.n_params))
     at, found, low, high = 0, dict[str, int](), -math.inf, math.inf
@@ -205,7 +208,7 @@ def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
 
 
 def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
-    """Return the operands of a fused region that hold indices, with what they index."""
+    """Return the operands of a fused region that hold indices, one for each axis they index."""
     found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
         operand = plan.accesses[g.label].operand

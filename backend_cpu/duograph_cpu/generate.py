@@ -1,8 +1,8 @@
 """Prints the elementwise kernels of all ops as C, when the backend is built.
 
-`build.py` calls `generate`, which writes one C function for each op with a `scalar` rule and each
-dtype. It computes the elements along the last axis (a row). Kernels that vectorise are compiled for
-the baseline, AVX2 and AVX-512 from one source and selected for the processor at the first call;
+`build.py` calls `generate`. It writes one C function for each op with a `scalar` rule and each
+dtype, which computes the elements along the last axis (a row). Kernels that vectorise are compiled
+for the baseline, AVX2 and AVX-512 from one source and selected for the processor at the first call;
 others for the baseline only. Never imported at run time.
 """
 
@@ -90,7 +90,10 @@ def _patterns(n: int) -> list[int]:
 
 
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
-    """Return the C functions of an elementwise kernel: for one element and for a row."""
+    """Return the C source of an elementwise kernel for one instruction set (a key of `ISAS`).
+
+    It is a function that computes one element, and one that computes a row.
+    """
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
@@ -172,7 +175,8 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
 def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
     """Return the C source of `dg_elementwise_find`, which looks an elementwise kernel up by name.
 
-    The function selects the variant for the processor's instruction set.
+    The function selects the variant for the processor's instruction set. `hot` has the names of the
+    kernels that are compiled for all instruction sets.
     """
     parts = [
         "/* Printed by generate.py from the op table. */\n",
@@ -219,7 +223,10 @@ dg_row dg_elementwise_find(const char *name, int *heavy) {
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write a text file only if its contents change, so that it is not compiled again."""
+    """Write a text file unless it has this content already; return its path.
+
+    An unchanged file is not compiled again.
+    """
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
@@ -252,7 +259,7 @@ def generate(folder: str | Path) -> tuple[str, list[Path]]:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """Return a hash of a folder's C files, with which tests notice that printed kernels changed."""
+    """Return a hash of the C files in a folder; tests detect changed kernels by it."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):
         digest.update(path.name.encode() + path.read_bytes())

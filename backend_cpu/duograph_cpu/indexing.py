@@ -1,6 +1,6 @@
 """CPU kernels of gather and scatter (native/indexing.c), prepared for given operand types.
 
-`CPU.prepare` finds them in the kernel table.
+`CPU.prepare` finds their builders in the kernel table.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def _rows(name: str, function: CFunction, add: int = 0) -> None:
-    """Register the builder of a gather or scatter of whole slices along an axis.
+    """Register the builder of a gather or scatter (`name`) of whole slices along an axis.
 
-    `add`: whether the kernel adds updates to the existing elements.
+    `function` is its C kernel. `add`: 1 if the kernel adds updates to the existing elements.
     """
 
     @kernel(name)
@@ -38,10 +38,10 @@ def _rows(name: str, function: CFunction, add: int = 0) -> None:
 
 
 def _elements(name: str, function: CFunction, add: int = 0) -> None:
-    """Register the builder of a gather or scatter of single elements, as NumPy's take_along_axis.
+    """Register the builder of a gather or scatter (`name`) of elements, as NumPy's take_along_axis.
 
-    The indices may be shorter than x along the other axes. `add`: whether the kernel adds updates
-    to the existing elements.
+    The indices may be shorter than x along the other axes. `function` is the C kernel. `add`: 1 if
+    it adds updates to the existing elements.
     """
 
     @kernel(name)
@@ -62,7 +62,10 @@ def _elements(name: str, function: CFunction, add: int = 0) -> None:
 
 @kernel("checked_labels")
 def checked_labels(types: Types, results: Types, *, classes: int, owner: str) -> NativeCall | None:
-    """Return the prepared call that copies labels and fails on one outside 0 .. classes - 1."""
+    """Return the prepared call that copies labels and fails on one outside 0 .. classes - 1.
+
+    `owner` is the op that the error message names.
+    """
     (labels,) = types
     if labels.dtype.kind not in "iu":
         return None

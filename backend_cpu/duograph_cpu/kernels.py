@@ -2,7 +2,7 @@
 
 `backend.CPU.prepare` looks builders up by op name. A builder takes operand types, result types and
 the op's attributes by keyword. It returns a prepared call, or None if it has no kernel for these
-types:
+types::
 
     @kernel("gather")
     def gather(types, results, *, axis): ...
@@ -45,7 +45,7 @@ EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Decorator that registers a CPU kernel builder under the names of its ops."""
+    """Return a decorator that registers a CPU kernel builder under the names of its ops."""
 
     def enter(builder: B) -> B:
         for name in names:
@@ -56,7 +56,10 @@ def kernel(*names: str) -> Callable[[B], B]:
 
 
 def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
-    """Raise the exception for the error code that a C kernel returned (native/common.h)."""
+    """Raise the exception for the error code that a C kernel returned (native/common.h).
+
+    `name` is that of the op; `axis` the indexed axis, or LABELS, for a wrong index.
+    """
     if code == 1:
         raise memory.no_memory(name)
     if code == 5:
@@ -72,7 +75,11 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
 
 
 def plan(struct: str, **fields: object) -> CData:
-    """Allocate a C struct with the constants of a kernel; return the pointer that owns it."""
+    """Allocate a C struct `struct` with the given fields; return the pointer that owns it.
+
+    Raises:
+        ArgumentValueError: a field is an int of more than 64 bits.
+    """
     try:
         return ffi.new(f"{struct} *", fields)
     except OverflowError:
@@ -92,8 +99,13 @@ def call(
 ) -> NativeCall:
     """Return the prepared call of the C function `function(constants, *results, *operands)`.
 
-    A kernel without result elements does not run, unless it has indices to check: then `axis` is
-    the indexed axis, for the error message. `overwrites` and `infallible`: see `PreparedCall`.
+    Args:
+        name: name of the op, for messages.
+        constants: the C struct that is the function's first argument.
+        types, results: operand types and result types.
+        axis: the indexed axis, for the error of a wrong index; None: the kernel reads no indices. A
+            kernel without indices and result elements does not run.
+        overwrites, infallible: see `PreparedCall`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if axis is None and not any(r.size for r in results):
@@ -119,10 +131,11 @@ def packing(
     Args:
         name: name of the op, for error messages.
         nbytes: size of the packed operand.
-        layout: see `Packing`.
-        pack: function(constants, packed, operand).
-        packed: function(constants, *results, *operands) on the packed operand. The C module has a
-            second function of this name plus "_then", which runs an epilogue too.
+        layout: a value that is equal for packings with the same bytes; see `Packing`.
+        pack: C function (constants, packed, operand) that packs the operand.
+        packed: C function (constants, *results, *operands) that computes with the packed operand.
+            The C module has a second function of this name plus "_then", which runs an epilogue
+            too.
         constants: first argument of both functions.
         types: operand types of the call.
         results: result types of the call.
@@ -153,7 +166,8 @@ def _call(
 ) -> HandleFunction:
     """Return the Python function that allocates results and runs a C kernel.
 
-    There is one variant per operand count, because it is on the hot path.
+    There is one variant per operand count, because eager execution spends most of its time here.
+    `makers` allocate the results.
     """
     if len(makers) > 1:
 
@@ -198,7 +212,7 @@ def _call(
 
 
 def _nothing(makers: Sequence[Maker]) -> HandleFunction:
-    """Return a prepared call that runs no kernel and only allocates its empty results."""
+    """Return a function of any operands that runs no kernel and allocates its empty results."""
     if len(makers) == 1:
         make = makers[0]
         return lambda *operands: make()
@@ -214,5 +228,5 @@ def product(values: Iterable[int]) -> int:
 
 
 def split(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return (outer, n, inner): the numbers of elements before, along and after an axis."""
+    """Return (outer, n, inner): the products of a shape's sizes before, at and after an axis."""
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

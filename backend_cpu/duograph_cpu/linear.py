@@ -1,7 +1,8 @@
 """CPU kernels of matmul and convolution, prepared for given operand types.
 
-The kernels are in native/matmul.c, conv.c and conv_last.c. Matmul and forward convolution can take
-an operand packed in advance, and run an epilogue, elementwise code on the result (`region_calls`).
+`CPU.prepare` finds their builders in the kernel table; the kernels are in native/matmul.c, conv.c
+and conv_last.c. Matmul and forward convolution can take an operand packed in advance, and run an
+epilogue: elementwise code on the result (`region_calls`).
 """
 
 from __future__ import annotations
@@ -90,7 +91,11 @@ class Window:
 def _geometry(
     x: TensorType, w: TensorType, size: Shape, kernel: Shape, out_size: Shape, window: Window
 ) -> CData:
-    """Return the C struct with the sizes of a convolution; missing spatial axes have size 1."""
+    """Return the C struct `dg_convolution` with the sizes of a convolution.
+
+    x and w are the types of input and weights; `size`, `kernel` and `out_size` are spatial sizes.
+    The struct has three spatial axes; missing ones have size 1.
+    """
     lead = (1,) * (5 - len(x.shape))
     return plan(
         "dg_convolution",
@@ -123,8 +128,8 @@ def _with_packed_weights(
 ) -> NativeCall:
     """Return the prepared call of a convolution, which can also take its weights packed.
 
-    `functions`: the convolution, the size of its packed weights, how to pack them, and the
-    convolution with packed weights.
+    `functions` are four C functions: the convolution, the one that returns the size of its packed
+    weights (0: it takes none), the one that packs them, and the convolution with packed weights.
     """
     function, packs, pack, packed = functions
     made = call(name, function, constants, types, results)

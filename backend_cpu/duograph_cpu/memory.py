@@ -3,7 +3,8 @@
 A buffer handle is a cffi pointer or array that owns its bytes; Python's reference count frees it.
 Up to `SMALL` bytes it is an uninitialised `char[n]` inside the Python object, the cheapest
 allocation there is. Larger buffers come from the caching allocator of native/memory.c and return to
-it with the handle. Kernel builders call `maker` once per result, so a call only runs the maker.
+it when the handle is deleted. Kernel builders call `maker` once per result, so that a kernel call
+only calls the function that `maker` returned.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def stats() -> dict[str, int]:
 
 
 def no_memory(what: str, wanted: int = 0) -> DeviceMemoryError:
-    """Return the exception to raise for a failed memory allocation on the CPU."""
+    """Return the exception for a failed memory allocation of the op `what`; the caller raises it.
+
+    `wanted`: number of bytes; 0: scratch memory of a kernel.
+    """
     now = stats()
     wanted_text = f"no memory for {wanted} bytes" if wanted else "no memory for scratch space"
     return DeviceMemoryError(
@@ -77,9 +81,9 @@ def _large(ctype: CType, what: str, nbytes: int) -> CData:
 
 
 def owned_type(nbytes: int) -> CType:
-    """Return the cffi type of buffer handles that own `nbytes` bytes.
+    """Return the cffi type of handles of buffers that the allocator made, of `nbytes` bytes.
 
-    Handles that share a NumPy array have another type.
+    Handles that share a NumPy array's memory have another type.
     """
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
 
@@ -96,10 +100,10 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle: CData) -> tuple[int, int] | None:
-    """Return the reference counts of the NumPy array behind a shared buffer handle.
+    """Return the reference counts of the NumPy array behind a shared handle, and of its view.
 
-    They are those of the array and of the view that the handle holds. None if the array is itself a
-    view or of a subclass.
+    The handle holds the view, which refers to the array. None if the array is itself a view or of a
+    subclass.
     """
     (view,) = gc.get_referents(handle)
     array = view.base
@@ -113,17 +117,18 @@ _ALONE = _references(shared(np.zeros(1)))
 
 
 def exclusive(handle: CData) -> bool:
-    """Return whether nothing but a buffer handle refers to the handle's memory.
+    """Return whether nothing but a buffer handle refers to the memory behind it.
 
-    The memory may belong to a NumPy array. Holders of the handle itself are not counted.
+    True for memory of the allocator, and for a NumPy array without other references. References to
+    the handle itself do not count.
     """
     return ffi.typeof(handle) is not _SHARED or _references(handle) == _ALONE
 
 
 def maker(nbytes: int, what: str) -> Maker:
-    """Return a function that allocates a buffer of `nbytes` uninitialised bytes.
+    """Return a function without arguments that allocates a buffer of `nbytes` uninitialised bytes.
 
-    `what` names the op in errors.
+    It returns the buffer's handle. `what` names the op in errors.
     """
     if nbytes <= SMALL:
         return functools.partial(new_small, owned_type(nbytes))

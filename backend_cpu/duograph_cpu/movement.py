@@ -1,6 +1,7 @@
 """CPU kernels that move data (fill, strided copy, slice, concat), prepared for operand types.
 
-The kernels are in native/movement.c and never look at the values that they move.
+`CPU.prepare` finds their builders in the kernel table. The kernels are in native/movement.c and
+never look at the values that they move.
 """
 
 from __future__ import annotations
@@ -97,9 +98,17 @@ def nd(
     nbytes: int = 0,
     value: bytes = b"",
 ) -> CData | None:
-    """Return the C struct with sizes and strides of a strided copy; None if it has too many axes.
+    """Return the C struct `dg_nd` of a strided copy; None if it has more than 16 axes.
 
     Axes of size 1 are dropped, and axes that are contiguous on both sides are merged.
+
+    Args:
+        shape: shape of the copied elements.
+        dst, src: strides of the target and the source, in elements.
+        itemsize: bytes of an element.
+        dst_offset, src_offset: positions of the first element.
+        nbytes: bytes of the whole target, for kernels that also copy or fill it.
+        value: bytes of the element that fills the target, for padding.
     """
     axes: list[tuple[int, int, int]] = []
     for n, d, s in zip(shape, dst, src):

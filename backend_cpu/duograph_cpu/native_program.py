@@ -1,8 +1,8 @@
 """Translates lowered programs to bytecode that native/program.c runs in one C call.
 
-`CPU.link` calls `link`. Every kernel is a `NativeCall`, which names the C function behind it; a
-program with a call of any other kind is not linked. An absent operand is left out of the bytecode:
-the builder of the kernel knew of it and named a function without it.
+`CPU.link` calls `link`. Every kernel of the program must be a `NativeCall`, which names the C
+function behind it; otherwise the program is not linked. An absent operand is left out of the
+bytecode: the builder of the kernel knew of it and named a C function without it.
 """
 
 from __future__ import annotations
@@ -81,12 +81,11 @@ class Native(NamedTuple):
     Attributes:
         function: its name in the compiled module.
         constants: pointer to the struct that is its first argument; owns the struct.
-        form: CALL: the results, then the operands, each a pointer. VARIADIC: a result, and an array
-            of
-            the operands. LIST: an array of the operands, then the results.
-        failed: function called with an error code other than 0; raises. None: the C function
-            returns
-            no code.
+        form: its further arguments. CALL: the results, then the operands, each a pointer. VARIADIC:
+            a result, and an array of the operands. LIST: one array of the operands, then the
+            results.
+        failed: function of an error code other than 0 that raises. None: the C function returns no
+            code.
     """
 
     function: str
@@ -101,8 +100,8 @@ class NativeCall(PreparedCall):
 
     Attributes:
         native: the C function behind it; None: the call cannot be part of a bytecode program.
-        stage: the convolution that `convolution_chains.join` may append to another one, if it is
-            one.
+        stage: if it is a convolution that `convolution_chains.join` can append to another one, its
+            description; else None.
     """
 
     native: Native | None = None
@@ -110,16 +109,19 @@ class NativeCall(PreparedCall):
 
 
 def keep(pointer: CData, owner: object) -> CData:
-    """Return a C pointer that keeps another object, the owner of the memory, alive."""
+    """Return a copy of a C pointer that keeps `owner`, the owner of the memory, alive."""
     return ffi.gc(pointer, functools.partial(_drop, owner))
 
 
 def _drop(owner: object, pointer: CData) -> None:
-    """Destructor of a C pointer that does nothing; the pointer's end releases its owner."""
+    """Do nothing, as the destructor of a C pointer that `keep` made.
+
+    The pointer holds this function with its owner, and releases both when it is deleted.
+    """
 
 
 def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
-    """Return a Python function that allocates a C kernel's results and calls the kernel.
+    """Return a Python function of operand handles that allocates results and calls a C kernel.
 
     The kernel has the LIST form: one array of operands, then the results.
     """
@@ -149,7 +151,13 @@ def list_call(native: Native, results: Sequence[TensorType], name: str) -> Handl
 
 
 class _Assembler:
-    """Assembles the bytecode of a lowered program, and the list of kernels that it calls."""
+    """Assembles the bytecode of a lowered program, and the list of kernels that it calls.
+
+    Attributes:
+        code: the bytecode so far: operation codes (`Code`), each followed by its arguments.
+        kernels: the kernels that the bytecode calls by their position.
+        index: id of a kernel -> its position.
+    """
 
     def __init__(self) -> None:
         self.code: list[int] = []
@@ -170,7 +178,7 @@ class _Assembler:
     def host(self, step: HostStep) -> None:
         """Append the bytecode of an instruction on Python numbers or stacks of saved values.
 
-        Gradients of loops keep the values that they need on these stacks.
+        Gradients of loops keep the values that the backward pass needs on these stacks.
         """
         name, operands, results = step.name, step.operands, step.results
         if name == "stack_new":
@@ -215,8 +223,8 @@ class _Assembler:
     def loop(self, loop: Loop) -> None:
         """Append the bytecode of a while loop.
 
-        An inner loop starts more than once, so the bytecode first resets the slots of its loop
-        variables.
+        It first resets the slots of the loop variables, since a loop inside another one starts more
+        than once.
         """
         for _, following, spare in loop.carries:
             self.code += (Code.RESET, following, Code.RESET, spare)
@@ -244,13 +252,13 @@ class _Assembler:
 
 
 def _dtype_index(type_: TensorType | HostType | None) -> int:
-    """Return the number that stands for a tensor type's dtype in C code."""
+    """Return the number by which C code knows a tensor type's dtype."""
     assert isinstance(type_, TensorType)
     return type_.dtype.index
 
 
 def _kind(type_: TensorType | HostType | None) -> int:
-    """Return the number that stands for a kind of Python number (bool, int, float) in C code."""
+    """Return the number by which C code knows a kind of Python number: bool, int or float."""
     assert isinstance(type_, HostType)
     return KINDS[type_]
 
@@ -294,15 +302,15 @@ def _obstacle(program: Program) -> str | None:
 class _Linked:
     """A lowered program as bytecode and tables in C memory, ready to run.
 
-    Pointers of a call are numbered: parameters, allocated results, then constants. A value slot
-    lives
-    at its offset in the arena, or (negative) in the memory of such a pointer.
+    The pointers that a call gets are numbered: parameters, allocated results, then constants. The
+    value of a slot is stored at its offset in the arena, or in the memory of such a pointer.
 
     Attributes:
         made: slots of the results that a call allocates.
         n_given: number of parameters and allocated results.
-        offsets: per slot, the offset in the arena, or -1 - the number of a pointer.
+        offsets: per slot, its offset in the arena; or, as -1 - k, the pointer number k.
         where: for each result its position among parameters and allocated results.
+        makers: functions that allocate the results in `made`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -336,10 +344,7 @@ class _Linked:
         ]
 
     def constants(self) -> list[CData] | None:
-        """Return C pointers to the program's constants.
-
-        None if a number needs more than 64 bits.
-        """
+        """Return C pointers to the program's constants; None if a number exceeds 64 bits."""
         program = self.program
         found: list[CData] = []
         for slot, value in program.constants.items():
@@ -350,14 +355,17 @@ class _Linked:
         return found
 
     def call(self, constants: Sequence[CData]) -> HandleFunction:
-        """Return the function that runs the program on the buffer handles of all its parameters."""
+        """Return the function that runs the program, given the buffer handles of all parameters."""
         start = _starter(self, self.offsets, constants, self.n_given)
         return _runner(self.program, start, self.makers, self.where)
 
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """Fix the buffers of the program's last parameters; return a function of the others."""
+        """Return the function that runs the program with its last parameters fixed.
+
+        `last` are the buffer handles of these parameters. The function takes a tuple of the others.
+        """
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
         n_pointers = self.n_given + len(constants)
@@ -400,7 +408,11 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _starter(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> Start:
-    """Return the function that runs a program's bytecode on pointers to its buffers."""
+    """Return the function that runs a program's bytecode, given the pointers of one call.
+
+    It takes the pointers to parameters and results, `n_given` in number, and raises if a kernel
+    fails. `offsets` and `constants` are those of `_Linked`, or changed by `_Linked.bind`.
+    """
     program, kernels = linked.program, linked.kernels
     parts = (
         linked.code,
@@ -436,9 +448,10 @@ def _starter(
 def _runner(
     program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
 ) -> Callable[..., Any]:
-    """Return the function that allocates a bytecode program's results and runs the program.
+    """Return the function that allocates a program's results, runs it and returns the results.
 
-    A result that takes a donated parameter's buffer is not allocated.
+    The function takes a tuple of parameter handles and, optionally, which of them are donated. A
+    result that takes a donated parameter's buffer is not allocated. `start` runs the bytecode.
     """
     single, n_params = program.single, len(program.params)
     (first, *_) = where or [0]
@@ -465,12 +478,16 @@ def _runner(
 
 
 def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
-    """Return (position in `slots`, type) of each slot that holds a Python number."""
+    """Return (position in `slots`, type) of each slot that holds a Python number.
+
+    A slot is the number of a run-time value. `hosts` has the type of every slot with a Python
+    number.
+    """
     return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
 
 
 def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
-    """Wrap the call of a bytecode program so that it takes and returns Python numbers."""
+    """Wrap a bytecode program's call so that it takes and returns Python numbers, not pointers."""
     into = _host_types(program.hosts, program.params)
     out = _host_types(program.hosts, program.outputs)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _softmax(name: str, function: CFunction) -> None:
-    """Register the CPU kernel of softmax, log_softmax or the gradient of one of them."""
+    """Register the CPU kernel of softmax, log_softmax or the gradient of one of them (`name`)."""
 
     @kernel(name)
     def along_axis(types: Types, results: Types, *, axis: int) -> NativeCall | None:
@@ -52,8 +52,11 @@ def _normalise(
     and for rows without elements.
 
     Args:
+        name: name of the op, for messages.
+        function: its C kernel.
         stat: type of the mean.
-        shape: (outer, n, inner): the axis of size n, or a row of n elements, is normalised.
+        shape: (outer, n, inner): what is normalised is the axis of size n.
+        eps: number added to the variance.
     """
     outer, n, inner = shape
     if any(t is None or t.dtype.kind != "f" for t in types) or n == 0:
@@ -72,7 +75,7 @@ def _normalise(
 
 
 def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
-    """Return (number of rows, elements per row, 1) if a row spans the axes from `axis` on."""
+    """Return (number of rows, elements per row, 1), where a row spans the axes from `axis` on."""
     return product(x.shape[:axis]), product(x.shape[axis:]), 1
 
 

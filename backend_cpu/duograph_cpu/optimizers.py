@@ -1,7 +1,7 @@
 """CPU kernels of parameter updates by optimisers, such as Adam.
 
-These ops are composites that read and write each parameter many times; the kernels of
-native/optimizer.c do it in one loop over memory, for float32.
+`CPU.prepare` finds their builders in the kernel table. As composites, these ops would read and
+write each parameter many times; the kernels of native/optimizer.c do it in one loop, for float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _step(name: str, function: CFunction, scalars: int) -> Builder:
-    """Register the CPU kernel of an optimiser's parameter update in float32.
+    """Register and return the builder of an optimiser's float32 parameter update (`name`).
 
     The last `scalars` operands have one element each; all others have one shape.
     """

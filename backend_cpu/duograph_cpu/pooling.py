@@ -32,7 +32,10 @@ class Window(NamedTuple):
 
 
 def _plan(size: Shape, out_size: Shape, window: Window, **fields: int | None) -> CData:
-    """Return the C struct with the sizes of a pooling; missing spatial axes have size 1."""
+    """Return the C struct `dg_pooling` with the sizes of a pooling.
+
+    `size` and `out_size` are spatial sizes of input and output; missing axes have size 1.
+    """
     lead = (1,) * (3 - len(size))
     return plan(
         "dg_pooling",
@@ -56,7 +59,8 @@ def _pool(
 ) -> NativeCall | None:
     """Return a prepared call of a channels-first CPU pooling kernel or its gradient.
 
-    x and y are the types of input and output of the forward direction.
+    x and y are the types of input and output of the forward direction. Returns None for other than
+    floating-point dtypes and 1 to 3 spatial axes.
     """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -171,7 +175,7 @@ def avg_pool_grad(
 def max_pool_channels_last(
     types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of channels-last max pooling."""
+    """Return a prepared call of channels-last float32 max pooling; None if unsupported."""
     window = Window(kernel, stride, padding, dilation)
     name, function = "max_pool_channels_last", lib.dg_max_pool_last
     return _pool_channels_last(name, function, types, results, window)
@@ -188,7 +192,7 @@ def avg_pool_channels_last(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of channels-last average pooling."""
+    """Return a prepared call of channels-last float32 average pooling; None if unsupported."""
     return _pool_channels_last(
         "avg_pool_channels_last", lib.dg_avg_pool_last, types, results,
         _average(kernel, stride, padding), include_pad=count_include_pad, divisor=divisor,
@@ -197,6 +201,9 @@ def avg_pool_channels_last(
 
 @kernel("random_bits")
 def random_bits(types: Types, results: Types, *, shape: Sequence[int]) -> NativeCall:
-    """Return the prepared call that generates Philox random bits from a state (key, offset)."""
+    """Return the prepared call that generates random uint32 words with Philox.
+
+    The operand is the generator's state: a key and an offset.
+    """
     constants = plan("dg_bits", n=results[0].size)
     return call("random_bits", lib.dg_random_bits, constants, types, results)

@@ -1,6 +1,7 @@
 """CPU kernels of reductions, argmax, argmin, cumulative ops, sort and topk.
 
-The kernels are in native/reduce.c, scan.c and sort.c.
+`CPU.prepare` finds their builders in the kernel table. The kernels are in native/reduce.c, scan.c
+and sort.c.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "all": 4, "any": 5}
 
 
 def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
-    """Merge adjacent axes that are all reduced or all kept, and drop axes of size 1.
+    """Merge adjacent axes that are all reduced or all not reduced, and drop axes of size 1.
+
+    `axis` has the reduced axes of `shape`.
 
     Returns:
         [size, stride, whether it is reduced] for each merged axis, outermost first.
@@ -169,5 +172,5 @@ def sort(types: Types, results: Types, *, axis: int, descending: bool) -> Native
 
 @kernel("topk")
 def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> NativeCall | None:
-    """Return a prepared call of topk: the first k sorted elements of an axis, and indices."""
+    """Return a prepared call of topk: the first k elements of a sorted axis, and their indices."""
     return _sort("topk", types, results, axis, k, largest)

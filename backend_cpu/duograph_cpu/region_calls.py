@@ -1,8 +1,8 @@
 """Prepared calls of the C functions that are generated at run time for fused regions.
 
 A fused region is a group of ops that one kernel computes. `fused_regions` makes one prepared call
-for every region. A call allocates its results, then crosses into C once; it never interprets what
-the function computes.
+for every region. A call allocates its results, then crosses into C once. Nothing here depends on
+what the generated function computes.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def make_call(
     """Return the prepared call that allocates its results and runs one generated C function.
 
     Args:
-        function: an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
-            results.
+        function: an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then results.
         n: iterations of its outer loop, which the thread pool splits.
         grain: iterations that are worth a thread. A result may depend on it, never on the number of
             threads.
         operand_count: number of operand handles.
         results: types of the results.
         name: name of the function, for messages.
-        failed: called with an error code and the operands; its value is returned. None: raises.
+        failed: function of an error code and the operands; the call returns what it returns. None:
+            the call raises.
         overwrites: pairs (operand, result) that may share memory.
         infallible: whether the function always returns 0.
     """
@@ -79,7 +79,7 @@ class IndexOperand(NamedTuple):
     """An operand of a fused region that holds indices; a call checks them before it runs.
 
     Attributes:
-        operand: its number.
+        operand: its position among the operands.
         type: its type.
         op, axis: name of the op and the indexed axis, for messages.
         size: size of the indexed axis.
@@ -138,16 +138,18 @@ def make_staged_call(
 class Tail(NamedTuple):
     """A generated elementwise C function that runs on the result of a matmul or convolution.
 
+    "The call" is the prepared call of the kernel together with this function.
+
     Attributes:
         function: the generated function, whose operands are that result and those at `reads`.
-        printed: the printed region.
+        printed: its printed source and the size of its range.
         operands: positions of the kernel's own operands among those of the call.
         value: the type of the kernel's result.
         reads: positions of the function's other operands among those of the call.
         operand_count: number of operand handles of the call.
-        results: types of the results.
+        results: types of the call's results, which the function writes.
         name: name of the function, for messages.
-        affine: the function as `dg_affine`, if it is one.
+        affine: the function as an affine map, if it is one.
     """
 
     function: CData
@@ -162,7 +164,10 @@ class Tail(NamedTuple):
 
 
 def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
-    """Return a prepared call of a matmul or convolution with an elementwise epilogue."""
+    """Return a prepared call of a matmul or convolution with an elementwise epilogue.
+
+    `kernel` is the prepared call without the epilogue, `tail` the epilogue.
+    """
     native = kernel.native
     assert native is not None and native.failed is not None
     results, reads, affine = tail.results, tail.reads, tail.affine
@@ -215,7 +220,10 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
 
 
 def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing | None:
-    """Return the operand packing of a kernel with an epilogue, or None if it has none."""
+    """Return the packing of a kernel with an epilogue, given that of the kernel alone.
+
+    `offer` returns the latter, or None; then the result is None too.
+    """
     packing = offer()
     if packing is None:
         return None
@@ -226,7 +234,10 @@ def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing
 def _region_call(
     region: CData, operand_count: int, results: Results, name: str, failed: Failed
 ) -> HandleFunction:
-    """Return the closure that allocates the results and runs one generated C function."""
+    """Return the Python function that allocates results and runs one generated C function.
+
+    `region` is the C struct that describes it; `failed` as for `make_call`.
+    """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if len(results) == 1:
         if operand_count <= MOST:
@@ -245,9 +256,10 @@ def _region_call(
 
 
 def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
-    """Return the closure that runs a generated function of few operands and one result.
+    """Return the Python function that runs a generated C function of few operands and one result.
 
-    This is the most frequent call, so the closure contains no step that it does not need.
+    This is the most frequent call, so the function has no step that it does not need. `count` is
+    the number of operands, `nbytes` the size of the result, which `make` allocates.
     """
     function: CFunction = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):

@@ -2,7 +2,8 @@
 
 C code runs without Python's lock, so signal handlers would wait until a kernel returns. The kernels
 that can stop (`DG_STOPPABLE` in native/pool.h) call `dg_handle_signals` now and then from the main
-thread. `kernels.fail` raises what a handler raised. Nothing here knows which signal arrived.
+thread, and return an error code if a handler raised. `kernels.fail` then raises that exception
+again. Nothing here depends on which signal arrived.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ def _keep(kind: type[BaseException], error: BaseException, traceback: TracebackT
 
 @ffi.def_extern(error=1, onerror=_keep)
 def dg_handle_signals() -> int:
-    """Return 0 to C; Python runs the handlers of signals that arrived before this function does.
+    """Let Python run the handlers of signals that have arrived; return 0 to C.
 
-    If a handler raises, cffi calls `_keep` and returns 1 instead.
+    Python runs them before this function's body. If a handler raises, cffi calls `_keep` and
+    returns 1 instead.
     """
     return 0
 

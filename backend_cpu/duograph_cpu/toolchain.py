@@ -3,9 +3,9 @@
     CC                     the compiler (default: the first of cc, gcc, clang)
     DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)
 
-`fused_regions` calls `build_all`. Nothing here raises because of a compiler: one that is missing,
-fails, crashes or hangs yields a `BuildFailure` with a reason for the user. Functions must have
-default visibility, and sources must include nothing.
+`fused_regions` calls `build_all`. No failure of a compiler raises an exception: one that is
+missing, fails, crashes or hangs leads to a `BuildFailure` with a reason for the user. Functions
+must have default visibility, and sources must include nothing.
 """
 
 from __future__ import annotations
@@ -99,10 +99,11 @@ class BuildFailure(NamedTuple):
 
 
 class Library:
-    """A loaded shared library of compiled functions, unloaded after its last reference.
+    """A loaded shared library of compiled functions, unloaded after its last reference is gone.
 
-    Its functions refer to it. A C struct that stores the address of one must keep that function
-    alive (`native_program.keep`), since a stored address is only a number.
+    Each function that `function` returns holds such a reference. A C struct that stores a
+    function's address must keep that Python object alive (`native_program.keep`), since a stored
+    address is only a number.
     """
 
     def __init__(self, path: str | os.PathLike[str], handle: CData) -> None:
@@ -130,12 +131,12 @@ class Compiler:
     """A C compiler of this machine: command, accepted flags and known problems.
 
     Attributes:
-        command: the program with an absolute path, then the arguments in CC.
-        identity: changes when the program does.
+        command: the absolute path of the program, then the arguments in CC.
+        identity: hash of the command, the program's size and time, and our flags.
         flags: the flags that it accepts; all of them until a build fails.
-        known: whether the flags were tried.
+        known: whether `flags` were tried.
         problem: why it cannot be used, or None.
-        hung: sources on which it exceeded the time limit.
+        hung: number of sources on which it exceeded the time limit.
     """
 
     def __init__(self, command: Sequence[str], identity: str) -> None:
@@ -174,6 +175,10 @@ def _run(command: Sequence[str], source: str = "") -> str:
     """Run the C compiler with source on standard input; return the text that it printed.
 
     A pipe is as fast as a file and leaves no file behind.
+
+    Raises:
+        _Hung: it did not finish within the time limit.
+        _Failed: it cannot be started, crashed, or returned an error status.
     """
     import signal
     import subprocess
@@ -246,7 +251,11 @@ def compiler() -> Compiler | BuildFailure:
 
 
 def _find(chosen: str | None) -> Compiler | BuildFailure:
-    """Find the C compiler that the variable CC names; if CC is not set, the first default."""
+    """Return the C compiler that `chosen` names, or a `BuildFailure` if there is none.
+
+    `chosen` is the value of the variable CC; if it is not set, the first of NAMES on the path is
+    taken. The compiler's flags are those that an earlier process stored on disk, if any.
+    """
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
         if path is None:
@@ -325,7 +334,7 @@ def _learn(found: Compiler) -> None:
 
 
 def _remember(found: Compiler, flags: tuple[str, ...]) -> None:
-    """Store the flags that a C compiler accepts on disk, for later processes."""
+    """Set the flags that a C compiler accepts, and store them on disk for later processes."""
     found.flags, found.known = flags, True
     with contextlib.suppress(OSError):  # the next process tries again
         disk_cache.store(found.identity, ".txt", "\n".join(flags).encode())
@@ -347,7 +356,7 @@ def describe() -> str:
 
 
 def _version(found: Compiler) -> str:
-    """Return the first line of the C compiler's version text, which the disk cache keeps."""
+    """Return the first line that the C compiler prints as its version; the disk cache stores it."""
     key = disk_cache.key_of("version", found.identity)
     stored = disk_cache.read(key, ".txt")
     if stored is not None:
@@ -386,7 +395,7 @@ class Source(NamedTuple):
 
     Attributes:
         text: the functions.
-        prelude: returns the definitions that the functions need.
+        prelude: function of `text` that returns the definitions which the functions need.
         version: changes when `prelude` would return something else for the same text.
     """
 
@@ -399,7 +408,7 @@ class Source(NamedTuple):
 
 
 def build(source: str | Source) -> Library | BuildFailure:
-    """Return the library of a C source, compiled or from the disk cache, or the failure."""
+    """Return the loaded library of a C source, from the disk cache or compiled, or the failure."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -435,7 +444,7 @@ def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
 
 
 def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
-    """Compile several C sources in parallel; return a loaded library or failure for each."""
+    """Build several C sources in parallel; return for each the loaded library or the failure."""
     results: dict[str | Source, Library | BuildFailure] = {}
     todo = list(dict.fromkeys(sources))[::-1]
     errors: list[BaseException] = []
@@ -464,7 +473,10 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
 
 
 def _load(key: str) -> Library | None:
-    """Load a compiled library from the disk cache; return None if the cache lacks it."""
+    """Load the library of a key from the disk cache and return it; None if the cache lacks it.
+
+    A file that cannot be loaded is deleted.
+    """
     with disk_cache.opened(key, ".so") as found:
         if found is None:
             return None
@@ -530,10 +542,10 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
-    """Raise if a compiled library's file is truncated, since loading it would crash.
+    """Check that a file the C compiler `found` wrote is a whole library; loading another may crash.
 
     Raises:
-        _Failed: the file is missing, or shorter than its header says.
+        _Failed: the file is missing, empty, or shorter than its header says.
     """
     try:
         with open(out, "rb") as file:
@@ -547,9 +559,9 @@ def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
 
 
 def _is_whole(header: bytes, size: int) -> bool:
-    """Return whether a library's file has the size that its first 64 bytes promise.
+    """Return whether a library's file has the size that its header, the first 64 bytes, promises.
 
-    Loading a shorter one ends the process with a bus error.
+    Loading a shorter file ends the process with a bus error. Only checked for ELF files on Linux.
     """
     if sys.platform != "linux":
         return True

@@ -1,6 +1,7 @@
-"""The plugin module of the CUDA backend, which the framework loads to find the backend.
+"""The plugin module of the CUDA backend, which the core loads through an entry point.
 
-It must not import the CUDA driver or other heavy modules at the top.
+Its only hook returns the backend's specs. It must not import the CUDA driver or other heavy modules
+at the top.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from duograph.backend.protocol import Backend, BackendSpec
 def duograph_backend() -> list[BackendSpec]:
     """Return the registration records of the device targets `GPU` and `CUDA-emulated`.
 
-    `CUDA-emulated` runs the CUDA kernels on the CPU for tests. `GPU` has a lower priority than the
-    CPU, so it is used only by name until it has run on hardware.
+    `GPU` has a lower priority than the CPU, so it is used only by name. `CUDA-emulated` runs the
+    CUDA kernels on the CPU, for tests.
     """
     return [
         BackendSpec("GPU", _make, priority=20, aliases=("CUDA",)),

@@ -1,7 +1,7 @@
 """CUDA kernels of attention and its gradient (cuda/attention.cuh), as launch plans.
 
-A block of threads processes some queries or keys of one head, with tensor cores for float16 and
-bfloat16. The CUDA backend's kernel table holds the builders.
+`Cuda.plan` finds the builders in the backend's kernel table. A block of threads processes some
+queries or keys of one head, with tensor cores for float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ JOINT_GRAD = {**JOINT, "dout": 4, "dq": 5, "dk": 5, "dv": 5, "inner": 6}
 
 
 class Part(NamedTuple):
-    """A query, key, value or result of attention in its buffer.
+    """A query, key, value or result of attention: a strided view of a buffer.
 
     Attributes:
         shape: lengths of the axes batch, heads, positions and features.
-        steps: elements from one position to the next along these axes.
-        first: elements of the buffer before it.
+        steps: strides along these axes, in elements.
+        first: offset of its first element in the buffer, in elements.
     """
 
     shape: tuple[int, ...]
@@ -53,16 +53,16 @@ class Part(NamedTuple):
 
 
 def separate(type_: TensorType, layout: str) -> Part:
-    """Return the part of attention that is a tensor of its own."""
+    """Return the view (`Part`) of a whole tensor whose axes are in the order of `layout`."""
     steps, axes = dense(type_.shape), AXES[layout]
     return Part(tuple([type_.shape[a] for a in axes]), tuple([steps[a] for a in axes]))
 
 
 def packed(type_: TensorType, layout: str, heads: int, own: int) -> tuple[Part, Part, Part]:
-    """Return query, key and value, which are adjacent along the last axis of a tensor.
+    """Return the views of query, key and value, which are adjacent along a tensor's last axis.
 
-    Its other axes are batch and positions in the order of `layout`. There are `heads` heads of the
-    query, and `own` of the key and of the value.
+    The tensor's other axes are batch and positions in the order of `layout`. There are `heads`
+    heads of the query, and `own` of the key and of the value.
     """
     one, two, features = type_.shape
     width = features // (heads + 2 * own)
@@ -79,7 +79,7 @@ def packed(type_: TensorType, layout: str, heads: int, own: int) -> tuple[Part, 
 def _separate(
     device: CudaDevice, types: Any, results: Any, *, layout: str, **attributes: Any
 ) -> Plan | None:
-    """Return the plan of `attention`, or of its gradients."""
+    """Return the launch plan of `attention` or `attention_grad`; None if unsupported."""
     mask, given = types[3], types[4:]
     query, key, value = [separate(t, layout) for t in types[:3]]
     out = separate((given or results)[0], layout)
@@ -97,7 +97,7 @@ def _joint(
     own: int,
     **attributes: Any,
 ) -> Plan | None:
-    """Return the plan of `self_attention`, or of its gradient."""
+    """Return the launch plan of `self_attention` or `self_attention_grad`; None if unsupported."""
     x, mask, *given = types
     out = separate((given or results)[0], layout)
     places = JOINT_GRAD if given else JOINT

@@ -1,8 +1,8 @@
 """The CUDA backend, which runs tensors on the GPUs that the NVIDIA driver reports.
 
-Most kernels are those of `duograph.backend.grid`; `rows` and `attention` replace some of them.
-`cublaslt` computes matmuls, and `cudnn` convolutions and attention, if these libraries are
-installed.
+Most kernels are those of `duograph.backend.grid`; `rows`, `channels`, `sorting`, `lines` and
+`attention` replace some of them. `cublaslt` computes matmuls, and `cudnn` convolutions and
+attention, if these libraries are installed. The core calls the methods of `Cuda`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Cuda(GridBackend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> bool:
-        """Return whether our own plan of a convolution is a matmul by cuBLASLt.
+        """Return whether our own plan of a convolution computes its matmul by cuBLASLt.
 
         False also for a plan that takes more memory than cuDNN may.
         """

@@ -1,25 +1,25 @@
 """Runs a whole compiled program as CUDA graphs, for jit level O2.
 
-`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one and notes their
+`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one and records their
 requests for memory. The second call runs the same steps while the stream captures, with all
 intermediate values in one arena, and makes the capture a graph; later calls launch it. A program
 that is called once therefore costs no more than its steps.
 
-A graph has fixed addresses. What is at them:
+A graph has fixed addresses for three kinds of values:
 
-- *Operands* stay where the caller has them, as weights of an inference do, and are not copied. If a
-  later call passes one at another address, it gets a buffer of the program, into which each call
-  copies it, and the graphs are captured anew.
-- *Updated parameters* (states) stay in a buffer of the program: the graph overwrites the old value,
+- *Operands* are read at the addresses of the caller's buffers, as those of a network's weights, and
+  are not copied. If a later call passes one at another address, the program allocates a buffer for
+  it, into which each call copies it, and the graphs are captured anew.
+- *Updated parameters* (states) live in a buffer of the program: the graph overwrites the old value,
   and the caller gets a handle to that memory, which it passes to the next call. The buffer is the
   one that the caller gave up at the second call. If something else holds the handle at a call, or
-  the caller passes another one, the value first moves to memory of its own. A step may write the
-  new value in place if nothing reads the old one later; otherwise the graph ends with a copy.
+  the caller passes another one, the value is first copied to memory of its own. A step may write
+  the new value in place if nothing reads the old one later; otherwise the graph ends with a copy.
 - *Other results* have buffers for each graph, and the caller gets handles to them. If these handles
-  still live at the next call, a second graph with other buffers takes turns with the first; if they
-  live even longer, their values first move to memory of their own.
+  are still in use at the next call, a second graph with other buffers is launched, alternating with
+  the first. If they are in use even longer, their values are first copied to memory of their own.
 
-Nothing is overwritten before all memory that a call needs is there, so a call that fails for lack
+A call overwrites nothing before it has all the memory that it needs. So a call that fails for lack
 of memory has changed nothing.
 """
 
@@ -64,12 +64,12 @@ def refusal(program: Program) -> str | None:
 
 
 class Graph:
-    """An executable CUDA graph, and the buffers of those of its results that are no states.
+    """An executable CUDA graph, and the buffers of those of its results that update no parameter.
 
     Attributes:
         handle: the executable graph, destroyed with this object.
         results: output -> its buffer.
-        given: handles to these buffers that the last launch returned.
+        given: weak references to the handles of these buffers that the last launch returned.
     """
 
     def __init__(self, device: CudaDevice, handle: Any, results: dict[int, Memory]) -> None:
@@ -79,7 +79,7 @@ class Graph:
         self.given: list[weakref.ref[Memory]] = []
 
     def held(self) -> list[Memory]:
-        """Return the handles to its results that somebody still holds."""
+        """Return those handles of the last launch's results that the caller still holds."""
         return [memory for ref in self.given if (memory := ref()) is not None]
 
     def __del__(self) -> None:
@@ -90,6 +90,8 @@ class Graph:
 class Captured:
     """Callable that runs a compiled program as a CUDA graph, captured at its second call.
 
+    A *state* is a parameter that the program updates.
+
     Args:
         program: a program that `refusal` accepts.
         device: the device that runs it.
@@ -98,16 +100,17 @@ class Captured:
     Attributes:
         trace: the memory requests of the first call; None before it.
         refused: whether every call runs the steps one by one.
-        operands: addresses of the operands in the graphs; a buffer of the program for those in
-            `buffers`.
-        buffers: operand -> the program's buffer for it: states, and operands that change.
+        operands: parameter -> its address in the graphs; for those in `buffers`, that of the
+            buffer.
+        buffers: parameter -> the program's own buffer for it: of states, and of operands that
+            callers pass at changing addresses.
         donations: output -> the parameter that it updates.
         given: parameter -> the handle to its state that the last call returned.
         graphs: the graphs, the least recently launched one first.
         requests: output -> the number of its request in `trace`.
         most: how many graphs there may be.
         watches: whether a kernel of the program may report a wrong index.
-        in_place: outputs that a step writes over the old value.
+        in_place: outputs that a step writes over the parameter's old value.
     """
 
     def __init__(self, program: Program, device: CudaDevice, name: str) -> None:
@@ -148,7 +151,8 @@ class Captured:
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
         """Run the program on the buffer handles of its parameters; return handles of the results.
 
-        `taken` says for each of `donations` whether the caller alone holds the handle.
+        `taken` says for each of `donations`, in order, whether the caller alone holds the
+        parameter's handle.
         """
         with self.device.alone:
             if self._as_before(handles, taken):
@@ -162,9 +166,10 @@ class Captured:
         return made[0] if self.single else tuple(made)
 
     def _as_before(self, handles: Sequence[Memory], taken: Sequence[bool]) -> bool:
-        """Return whether the first graph can be launched: all is where the graph has it.
+        """Return whether the first graph can be launched without any preparation.
 
-        The states are in their buffers and given up by the caller, and nobody holds results.
+        It can if every operand has the address that the graph reads, the caller gives up all
+        states, which are in their buffers, and holds no result of that graph.
         """
         if not self.graphs or len(taken) != len(self._states_at):
             return False
@@ -179,7 +184,10 @@ class Captured:
     # ---- the first call -------------------------------------------------------------------------
 
     def _first(self, handles: Sequence[Memory]) -> list[Memory]:
-        """Run the steps one by one and note their requests for memory."""
+        """Run the steps one by one, note their memory requests in `trace`, and return the results.
+
+        Sets `refused` if a step keeps memory or copies between host and device.
+        """
         device = self.device
         copies = [device.counts[name] for name in ("copies_in", "copies_out")]
         trace = Trace(device.pool)
@@ -198,10 +206,12 @@ class Captured:
     def _ready(self, handles: Sequence[Memory], taken: set[int]) -> bool:
         """Prepare buffers and a graph for a call; return False if the program has to run by steps.
 
-        Afterwards the first of `graphs` is the one to launch, and what others hold has moved away.
+        Afterwards the first of `graphs` is the one to launch. Values in its buffers that callers
+        still hold have moved to memory of their own. `taken` are the parameters whose handles the
+        caller gives up.
 
         Raises:
-            DeviceMemoryError: there is no memory for what others hold.
+            DeviceMemoryError: there is no memory to move such a value to.
         """
         try:
             self._place_operands(handles, taken)
@@ -223,7 +233,7 @@ class Captured:
         return True
 
     def _refuse(self) -> None:
-        """Give up graphs; handles that were given out keep their memory."""
+        """Drop all graphs and run by steps from now on; handles in use keep their memory."""
         self.refused = True
         self.graphs.clear()
         self.given.clear()
@@ -231,19 +241,24 @@ class Captured:
         self.arena = self.trace = None
 
     def _states(self) -> dict[int, Memory]:
-        """Return the handles to states that somebody still holds, by parameter."""
+        """Return parameter -> the handle to its state, for handles that somebody still holds."""
         return {p: state for p, ref in self.given.items() if (state := ref()) is not None}
 
     def _move(self, memory: Memory) -> None:
-        """Move the value behind a handle out of the program's buffers to memory of its own."""
+        """Copy the value behind a handle to new memory, and let the handle refer to that.
+
+        The program's buffer, where the value was, can then be overwritten.
+        """
         fresh = self.device.allocate(memory.nbytes, self.name)
         _copy(self.device, self.name, fresh, memory)
         memory.move(fresh)
 
     def _place_operands(self, handles: Sequence[Memory], taken: set[int]) -> None:
-        """Give states and operands whose address has changed a buffer of the program.
+        """Assign a buffer of the program to states, and to operands whose address has changed.
 
-        The graphs that have another address for an operand are dropped.
+        A state is a parameter that the program updates. If the caller gives it up (`taken`), the
+        program keeps the caller's buffer for it. If any address changes, the graphs, which have the
+        old ones, are dropped.
         """
         states = {p for o, p in self.donations.items() if o in self.requests}
         for p, handle in enumerate(handles):
@@ -263,7 +278,7 @@ class Captured:
             self._note_places(handles)
 
     def _note_places(self, handles: Sequence[Memory]) -> None:
-        """Note what every call compares and copies, as lists."""
+        """Store as lists the addresses that every call compares, and the buffers it copies to."""
         updates = self.donations.items()
         self._fixed_at = [
             (p, self.operands[p])
@@ -277,9 +292,10 @@ class Captured:
         self._nothing = [Memory(0, 0)] * len(self.program.outputs)
 
     def _choose_graph(self) -> None:
-        """Put the graph to launch first: one of whose results nobody holds a handle, or the oldest.
+        """Move the graph to launch to the front of `graphs`.
 
-        A new one is captured if all are held and there may be more.
+        It is one of whose results nobody holds a handle. If there is none, a new graph is captured
+        while fewer than `most` exist; otherwise the least recently launched one stays in front.
         """
         for graph in list(self.graphs):
             if not graph.held():
@@ -295,7 +311,7 @@ class Captured:
                 self.most = 1  # one graph will do
 
     def _launch(self, handles: Sequence[Memory]) -> list[Memory]:
-        """Copy operands that have buffers, launch the first graph, and return the results."""
+        """Copy operands to their buffers and launch the first graph; return the result handles."""
         device, graph = self.device, self.graphs[0]
         for p, buffer in self._copied_to:
             if handles[p].pointer != buffer.pointer:
@@ -355,7 +371,7 @@ class Captured:
         return Graph(device, self._graph_of(lambda: lent(device.pool, places, run)), results)
 
     def _graph_of(self, run: Any) -> Any:
-        """Return the executable graph of what `run` launches."""
+        """Capture the launches that `run()` makes; return the executable CUDA graph of them."""
         device = self.device
         module = device.driver.module
         launches = device.gate.launches, device.counts["launches"]
@@ -384,7 +400,10 @@ class Captured:
     # ---- running steps --------------------------------------------------------------------------
 
     def _run(self, given: list[Memory]) -> list[Memory]:
-        """Run the program's instructions one by one; each result has memory of its own."""
+        """Run the program's instructions one by one; return the handles of the results.
+
+        `given` are the handles of the parameters. Each result has memory of its own.
+        """
         program = self.program
         slots: dict[int, Any] = dict(program.constants)
         slots.update(zip(program.params, given))
@@ -424,15 +443,15 @@ def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None
 
 
 def _read(step: Any) -> tuple[int, ...]:
-    """Return the value slots (numbers) that an instruction of a program reads."""
+    """Return the slots (numbers of run-time values) that an instruction of a program reads."""
     return tuple(k for k in step.operands if k >= 0) if isinstance(step, Step) else (step.source,)
 
 
 def _written_in_place(program: Program) -> set[int]:
     """Return the outputs that a step may write over the parameters that they update.
 
-    No later instruction reads the parameter, and if the step reads it itself, its call says that
-    the result may share the operand's memory.
+    That is safe if no later instruction reads the parameter. If the step itself reads it, its call
+    must also say that the result may share the operand's memory.
     """
     last: dict[int, int] = {}
     aliased, writers = set(), {}

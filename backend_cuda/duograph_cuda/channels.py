@@ -1,7 +1,7 @@
 """CUDA kernels of batch normalisation: sums over channels, results and gradients (channels.cuh).
 
-Compiled functions use those of the sums only, so that the rest joins what stands around it. The
-CUDA backend's kernel table has the builders.
+`Cuda.plan` finds the builders in the backend's kernel table. Compiled functions use only the
+kernels of the sums; the rest of the op is decomposed, so that it fuses with neighbouring ops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def _supported(types: Any) -> bool:
 
 
 def _vector(x: Any) -> int:
-    """Return the elements of a vector: 16 bytes, or one element where images are no multiple."""
+    """Return how many elements a thread loads at once: 16 bytes of them, or one element.
+
+    It is one if the elements of an image's channel are no multiple of 16 bytes.
+    """
     v = 16 // x.dtype.itemsize
     return 1 if math.prod(x.shape[2:]) % v else int(v)
 
@@ -38,10 +41,15 @@ def _vector(x: Any) -> int:
 def _plan(
     device: GridDevice, x: Any, name: str, reads: Any, results: tuple[int, int], scratch: int
 ) -> Plan:
-    """Return the launches of a kernel that takes parts of channels, and of one that joins them.
+    """Return the launches that compute two sums per channel with the kernel `name`.
 
-    `reads` are its operands as pairs (dtype, position), `results` the positions of its results,
-    `scratch` that of the first scratch buffer.
+    If a channel is divided into several parts, a second launch combines their partial sums.
+
+    Args:
+        x: type of the input: images, channels, spatial axes.
+        reads: (dtype, buffer number) of each operand.
+        results: buffer numbers of the two results.
+        scratch: number of the first scratch buffer.
     """
     images, channels, size = x.shape[0], x.shape[1], math.prod(x.shape[2:])
     v = _vector(x)
@@ -73,7 +81,10 @@ def batch_moments(device: GridDevice, types: Any, results: Any) -> Plan | None:
 
 
 def batch_products(device: GridDevice, types: Any, results: Any) -> Plan | None:
-    """Return the launches of the sums of dout and of dout times (x - mean), or None."""
+    """Return the launches that sum dout and dout * (x - mean) over each channel.
+
+    None if the dtypes or the size are not supported.
+    """
     dout, x, _ = types
     if not _supported(types):
         return None
@@ -84,7 +95,15 @@ def batch_products(device: GridDevice, types: Any, results: Any) -> Plan | None:
 def _elements(
     name: str, x: Any, dtypes: Any, buffers: Any, *scalars: tuple[DType, float]
 ) -> Launch:
-    """Return the launch of a kernel with a thread for each vector of a tensor."""
+    """Return the launch of a kernel with a thread for each vector of the tensor `x`.
+
+    Args:
+        name: name of the template in channels.cuh.
+        x: type of the tensor.
+        dtypes: dtype arguments of the template.
+        buffers: (dtype, buffer number) of each pointer argument.
+        scalars: (dtype, value) of each argument after the sizes.
+    """
     v = _vector(x)
     sizes = (x.size // v, x.shape[1], math.prod(x.shape[2:]) // v)
     numbers = [*((int64, m) for m in sizes), *scalars]
@@ -93,7 +112,10 @@ def _elements(
 
 
 def batch_norm_train(device: GridDevice, types: Any, results: Any, *, eps: float) -> Plan | None:
-    """Return the launches of batch normalisation by batch statistics, or None if unsupported."""
+    """Return the launches of batch normalisation by the batch's statistics; None if unsupported.
+
+    The results are the normalised tensor, and the mean and variance of each channel.
+    """
     if not _supported(types):
         return None
     x, gamma, beta = (t.dtype for t in types)
@@ -104,7 +126,10 @@ def batch_norm_train(device: GridDevice, types: Any, results: Any, *, eps: float
 
 
 def batch_norm_grad(device: GridDevice, types: Any, results: Any, *, eps: float) -> Plan | None:
-    """Return the launches of batch normalisation's gradients, or None if unsupported."""
+    """Return the launches of batch normalisation's gradients for x, gamma and beta.
+
+    None if unsupported.
+    """
     if not _supported(types) or types[4].dtype is not types[0].dtype:
         return None
     x, gamma = types[0].dtype, types[1].dtype

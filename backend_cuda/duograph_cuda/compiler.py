@@ -1,5 +1,7 @@
 """Compiles CUDA C++ with NVRTC to an image that the driver loads, with a disk cache.
 
+`CudaDevice.build` calls `Compiler.image`. Nothing here loads or runs an image.
+
 DUOGRAPH_CUDA_SOURCES    a folder for a copy of every source that is requested (`<hash>.cu`)
 """
 
@@ -137,7 +139,11 @@ class Nvrtc(Compiler):
         return f"NVRTC {self.name} {self.architecture}"
 
     def call(self, answer: tuple[Any, ...]) -> Any:
-        """Return what an NVRTC function returned, without its status code; raise if it failed."""
+        """Return the results of an NVRTC function, given its status code and results.
+
+        Raises:
+            BuildError: the status code is an error.
+        """
         code, *rest = answer
         if code:
             (_, text) = self.api.nvrtcGetErrorString(code)
@@ -163,7 +169,7 @@ class Nvrtc(Compiler):
             api.nvrtcDestroyProgram(program)
 
     def log(self, program: Any) -> str:
-        """Return NVRTC's build log of one source."""
+        """Return NVRTC's build log of a program, as text."""
         text = b" " * self.call(self.api.nvrtcGetProgramLogSize(program))
         self.call(self.api.nvrtcGetProgramLog(program, text))
         return text.rstrip(b"\0 ").decode("utf-8", "replace")

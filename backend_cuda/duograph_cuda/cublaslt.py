@@ -1,10 +1,11 @@
 """Matmul by NVIDIA's library cuBLASLt, if it is installed and both operands are in memory.
 
-The library uses Fortran order. A matmul in C order is the matmul of the transposed matrices in
-Fortran order: its A is our y, its B our x, and its rows are our columns.
+`CudaDevice.matmul` asks `Library.choose` for an algorithm. The library uses Fortran order. A matmul
+in C order is the matmul of the transposed matrices in Fortran order: its A is our y, its B our x,
+and its rows are our columns.
 
-Tensor cores need rows that begin at multiples of 16 bytes: large matrices with other rows are
-copied to such rows (`_aligned`).
+Tensor cores need rows that begin at multiples of 16 bytes. Large matrices with other rows are
+copied so that their rows do (`_aligned`).
 
 DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces cuda-pathfinder's
 """
@@ -58,7 +59,7 @@ def _ffi() -> Any:
 
 
 def find() -> Library | str:
-    """Open cuBLASLt for the current CUDA context; return it, or why it is not used."""
+    """Open cuBLASLt for the current CUDA context; return it, or the reason why it is not used."""
     chosen = os.environ.get("DUOGRAPH_CUDA_CUBLASLT", "")
     if chosen == "0":
         return "DUOGRAPH_CUDA_CUBLASLT=0"
@@ -85,10 +86,12 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A matmul launch that calls cuBLASLt, or duograph's own kernel if the library fails.
+    """A matmul launch that calls cuBLASLt; as a `Launch`, it describes our own kernel for the same.
+
+    Our own kernel runs if a call of the library fails.
 
     Attributes:
-        chosen: the algorithm of the library.
+        chosen: the library's algorithm.
     """
 
     chosen: _Chosen
@@ -134,14 +137,21 @@ class Library:
         return place[0]
 
     def set(self, kind: str, target: Any, attribute: int, type_: str, value: int) -> None:
-        """Set an integer attribute of a cuBLASLt object."""
+        """Set the integer attribute number `attribute` of a cuBLASLt object to `value`.
+
+        `kind` completes the name of the function, cublasLt<kind>SetAttribute; `type_` is the C type
+        of the value.
+        """
         place = self.ffi.new(f"{type_} *", value)
         self.call(f"cublasLt{kind}SetAttribute", target, attribute, place, self.ffi.sizeof(type_))
 
     def layout(
         self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
     ) -> Any:
-        """Create a cuBLASLt descriptor of `count` Fortran-order matrices, `step` elements apart."""
+        """Create and return a cuBLASLt descriptor of `count` Fortran-order matrices.
+
+        Columns are `pitch` elements apart, matrices `step` elements.
+        """
         c = self.functions
         made = self.made(
             "cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch
@@ -154,7 +164,10 @@ class Library:
         return made
 
     def choose(self, product: Matmul) -> _Chosen | None:
-        """Return the algorithm that cuBLASLt selects for a matmul, or None if it has none."""
+        """Return the algorithm that cuBLASLt selects for a matmul, or None if it has none.
+
+        The answer is cached by sizes, strides and dtypes.
+        """
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (
             not isinstance(x, Matrices)
@@ -184,17 +197,19 @@ class Library:
 
 
 class _Matrix(NamedTuple):
-    """A matrix in memory, as cuBLASLt has it: Fortran order, or C order if `transposed`.
+    """A matrix in memory, as cuBLASLt sees it: in Fortran order, or in C order if `transposed`.
+
+    A line is a run of adjacent elements: a column in Fortran order, a row in C order.
 
     Attributes:
         dtype: dtype of the elements.
-        axes: names of its axes ("m", "n", "k"): that along which elements are adjacent, and the
-            other.
-        across: length of the first of these axes.
-        lines: length of the other.
-        pitch: elements from one line to the next.
+        axes: names of its axes ("m", "n", "k"): first the one along which elements are adjacent.
+        across: length of the first of these axes, that is of a line.
+        lines: length of the other: number of lines.
+        pitch: elements from the start of one line to the next.
         transposed: whether cuBLASLt must transpose it.
-        copy: lengths along both axes of the copy that cuBLASLt gets; None: it gets the matrix.
+        copy: (length of a line, number of lines) of the padded copy that is passed to cuBLASLt;
+            None: the matrix itself is passed.
     """
 
     dtype: DType
@@ -207,23 +222,26 @@ class _Matrix(NamedTuple):
 
     @property
     def given(self) -> tuple[int, int, int]:
-        """Lengths along both axes, and elements from line to line, of what cuBLASLt gets."""
+        """(Length of a line, number of lines, pitch) of what is passed to cuBLASLt.
+
+        That is the matrix or its copy.
+        """
         if self.copy is None:
             return self.across, self.lines, self.pitch
         return (*self.copy, _rounded(self.copy[0]))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what cuBLASLt gets."""
+        """Bytes of what is passed to cuBLASLt: the matrix or its copy."""
         _, lines, pitch = self.given
         return lines * pitch * self.dtype.itemsize
 
     def to_copy(self) -> Launch:
-        """Return the launch that makes the copy."""
+        """Return the launch that fills the padded copy from the matrix."""
         return copy_rows(self.dtype, self.lines, self.across, self.pitch, *self._target())
 
     def from_copy(self) -> Launch:
-        """Return the launch that takes the matrix out of the copy."""
+        """Return the launch that writes the matrix from its padded copy, for results."""
         size = (self.lines, self.across)
         return copy_rows(self.dtype, *size, self.given[2], *size, self.pitch)
 
@@ -233,14 +251,17 @@ class _Matrix(NamedTuple):
 
 
 def _rounded(length: int) -> int:
-    """Return the next length that is aligned in elements of two bytes or more."""
+    """Return a number of elements rounded up to a multiple of ALIGNED.
+
+    So many elements of two bytes or more are a multiple of 16 bytes.
+    """
     return -(-length // ALIGNED) * ALIGNED
 
 
 def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second: int) -> _Matrix:
-    """Describe a matrix with steps `first` between rows and `second` between columns.
+    """Describe a matrix with strides `first` between rows and `second` between columns.
 
-    `axes` are the names of the axis of rows and that of columns.
+    `axes` are the names of the axis of rows and of that of columns.
 
     Raises:
         Refused: elements are not adjacent along either axis.
@@ -253,10 +274,11 @@ def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second
 
 
 def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
-    """Return the matrices of a product of `work` multiplications, with copies where they pay.
+    """Return the matrices of a matmul of `work` multiplications, with copies where they pay.
 
     Each axis along which a line is not aligned becomes longer, so all matrices with that axis are
-    copied. None is if no tensor cores compute the product, or copies cost more than is won.
+    copied. No matrix is copied if tensor cores do not compute the matmul, or if the copies would
+    cost more than alignment saves.
     """
     axes = {m.axes[0] for m in matrices if m.pitch * m.dtype.itemsize % BYTES}
     narrow = matrices[0].dtype.itemsize == 2 or (matrices[0].dtype is float32 and uses_tf32())
@@ -279,9 +301,13 @@ class _Chosen:
     Args:
         library: the library.
         sizes: rows, columns and depth.
-        count: number of matrices.
-        parts: strides of x and y in elements: from line to line, along the depth, between matrices.
+        count: number of matrices of the batch.
+        parts: for x and y, the strides in elements between lines, along the depth and between
+            matrices.
         dtypes: dtype of the operands, and of the result.
+
+    Raises:
+        Refused: the library has no algorithm.
     """
 
     def __init__(
@@ -356,8 +382,8 @@ class _Chosen:
     ) -> Callable[..., None]:
         """Return a function of the buffers of x, y and the result that runs a matmul by cuBLASLt.
 
-        If a call fails, it warns once and launches `own` from then on. `build` returns a function
-        that runs a launch.
+        If a call fails, it warns once and launches `own`, our own kernel, from then on. `build`
+        returns a function that runs a launch.
         """
         y_matrix, x_matrix, result = self.matrices
         run = self._call(device, name)
@@ -394,9 +420,10 @@ class _Chosen:
         return launch
 
     def _call(self, device: CudaDevice, name: str) -> Callable[..., str | None]:
-        """Return a function of aligned x, y and result that calls the library.
+        """Return a function of the buffers of x, y and the result that calls the library.
 
-        It returns None, or the name of the status if the call failed.
+        The buffers are those passed to cuBLASLt: copies where there are any. It returns None, or
+        the name of the status if the call failed.
         """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts

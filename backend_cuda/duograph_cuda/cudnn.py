@@ -1,7 +1,7 @@
 """Convolution and attention by NVIDIA's library cuDNN, through its Python package, if installed.
 
 `cudnn_operations` describes a call as an `Operation`: a method of cuDNN's graph, its operands and
-results with their steps in memory, and settings. `Library.call` makes it a prepared call.
+results with their strides, and settings. `Cuda.prepare` has `Library.call` make it a prepared call.
 
 DUOGRAPH_CUDA_CUDNN    `0` disables the library
 """
@@ -42,8 +42,8 @@ class Buffer:
         place: number of the buffer handle: operands of the op come first, then its results.
         dtype: dtype of the elements.
         shape: lengths of the axes, in cuDNN's order.
-        steps: elements from one position to the next along each axis.
-        first: elements before the tensor in the buffer.
+        steps: strides along the axes, in elements.
+        first: offset of the tensor in the buffer, in elements.
     """
 
     place: int
@@ -55,14 +55,14 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """A call of one method of a cuDNN graph. Equal operations share a plan.
+    """A call of one method of a cuDNN graph. Equal operations share a built graph.
 
     Attributes:
         method: name of the method.
         operands: names and values of its tensor arguments.
         results: the tensors that it returns.
         settings: names and values of its other arguments; "a.b" is member b of cuDNN's enum a.
-        forbidden: numerical notes that disqualify an algorithm.
+        forbidden: cuDNN's numerical notes (such as "TENSOR_CORE") that disqualify an algorithm.
     """
 
     method: str
@@ -78,7 +78,10 @@ class Operation:
 
 
 def find(stream: int) -> Library | str:
-    """Open cuDNN for the current CUDA context and a stream; return it, or why it is not used."""
+    """Open cuDNN for the current CUDA context and a stream.
+
+    Returns the library, or the reason why it is not used.
+    """
     if os.environ.get("DUOGRAPH_CUDA_CUDNN", "1") == "0":
         return "DUOGRAPH_CUDA_CUDNN=0"
     try:
@@ -96,7 +99,7 @@ def find(stream: int) -> Library | str:
 
 
 def _load_runtime() -> None:
-    """Load the CUDA runtime, which the package looks for among the loaded libraries."""
+    """Load the CUDA runtime library; the package `cudnn` expects it in the process."""
     from cuda.pathfinder import load_nvidia_dynamic_lib
 
     load_nvidia_dynamic_lib("cudart")
@@ -108,7 +111,7 @@ def _line(error: Exception) -> str:
 
 
 class _Plan:
-    """A cuDNN graph with one plan built, until `Library.close`."""
+    """A cuDNN graph with one execution plan built. `Library.close` clears `graph`."""
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
@@ -139,7 +142,7 @@ class Library:
         self._plans: dict[tuple[Operation, str | None], _Plan | None] = {}
 
     def close(self) -> None:
-        """Free all graphs and the handle: the package complains about those left at exit."""
+        """Free all graphs and the handle, since cuDNN complains about those left at exit."""
         for plan in self._plans.values():
             if plan is not None:
                 plan.graph = None
@@ -181,8 +184,8 @@ class Library:
     ) -> Iterator[tuple[str, Call]]:
         """Yield names and calls of cuDNN's algorithms for an operation, its own choice first.
 
-        A call must not be used any more when the next one is asked for. The parameters are those of
-        `call`; there are not more than MOST_PLANS.
+        At most MOST_PLANS are yielded. They share one cuDNN graph, so a call must not be used any
+        more when the next one is requested. The parameters are those of `call`.
         """
         found: set[str] = set()
         with device.inside:  # no other thread may capture meanwhile
@@ -208,7 +211,7 @@ class Library:
         own: Callable[[], Call | None],
         built: _Plan,
     ) -> Call:
-        """Return the prepared call that runs a plan."""
+        """Return the prepared call that runs the plan `built`; the rest is as for `call`."""
         workspace = int(built.graph.get_workspace_size())
         places = [
             (k + 1, b.place, b.first * b.dtype.itemsize) for k, b in enumerate(operation.buffers)
@@ -239,7 +242,10 @@ class Library:
     def _replacement(
         self, name: str, error: Exception, own: Callable[[], Call | None]
     ) -> Call | None:
-        """Warn that a cuDNN call failed; return the prepared call that takes its place."""
+        """Warn that a cuDNN call failed; return the prepared call of our own kernels for it.
+
+        Raises `error` if there is no such call.
+        """
         found = own()
         if found is None:
             raise error
@@ -251,9 +257,10 @@ class Library:
         return found
 
     def _built(self, device: CudaDevice, operation: Operation, plan: str | None) -> _Plan | None:
-        """Return a cuDNN graph with one plan built, or None if cuDNN cannot compute it.
+        """Return a cuDNN graph of an operation with one plan built, from the cache if possible.
 
-        `plan` is the plan's name; None: the one that cuDNN selects.
+        `plan` is the plan's name; None: the first that cuDNN can build. Returns None if cuDNN
+        cannot compute the operation.
         """
         key = operation, plan
         with device.inside:
@@ -271,7 +278,7 @@ class Library:
             return self._plans[key]
 
     def _builds(self, graph: Any, index: int) -> bool:
-        """Build and select a plan of a graph; return False if that is not possible."""
+        """Build and select the plan number `index` of a graph; return whether that was possible."""
         try:
             graph.build_plan_at_index(index)
         except self.refusals:
@@ -279,7 +286,7 @@ class Library:
         return True
 
     def _described(self, operation: Operation) -> Any:
-        """Return the cuDNN graph of an operation, with a list of plans none of which is built."""
+        """Return the cuDNN graph of an operation, with its possible plans, none of them built."""
         module = self.module
         types = module.data_type
         graph = module.pygraph(

@@ -1,7 +1,7 @@
-"""Convolutions and attention as calls of cuDNN's graph (`cudnn.Operation`).
+"""Describes convolutions and attention as calls of cuDNN's graph (`cudnn.Operation`).
 
-An entry of `OPERATIONS` returns None for what cuDNN cannot compute, or not as the op is defined;
-then our own kernels do.
+`Cuda.prepare` looks functions up in `OPERATIONS` by op name. They return None for what cuDNN cannot
+compute, or not as the op is defined; then our own kernels compute it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Types = Sequence[Any]
 
 
 def _image(place: int, type_: TensorType) -> Buffer:
-    """Describe images or weights to cuDNN, which knows two or three spatial axes."""
+    """Describe images or weights in buffer `place` to cuDNN, with two or three spatial axes.
+
+    A tensor with one spatial axis gets another of length 1, since cuDNN has no such convolutions.
+    """
     first, second, *spatial = type_.shape
     shape = (first, second, *[1] * (2 - len(spatial)), *spatial)
     return Buffer(place, type_.dtype, shape, tuple(dense(shape)))
@@ -79,14 +82,15 @@ def _conv_weight_grad(types: Types, results: Types, **attributes: Any) -> Operat
 
 
 def _buffer(place: int, dtype: DType, part: Part) -> Buffer:
-    """Describe a query, key, value or result to cuDNN: batch, heads, positions, features."""
+    """Describe a query, key, value or result in buffer `place` to cuDNN."""
     return Buffer(place, dtype, part.shape, part.steps, part.first)
 
 
 def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, Any], ...] | None:
-    """Return the settings of cuDNN for keys i + low to i + high of query i, or None.
+    """Return cuDNN's settings for attention in which query i sees keys i + low to i + high.
 
-    None also if a query would see no key: the op defines its result as 0.
+    None if cuDNN has no such settings, or if a query would see no key: the op defines its result as
+    0.
     """
     left, right = low > 1 - queries, high < keys - 1
     if (left and low > 0) or (right and high < 0) or (left and queries - 1 + low > keys - 1):
@@ -102,7 +106,7 @@ def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, Any]
 
 
 def _attention(types: Types, results: Types, *, layout: str, **attributes: Any) -> Operation | None:
-    """Describe `attention`, or its gradients."""
+    """Describe a call of `attention` or `attention_grad` to cuDNN; None if it cannot compute it."""
     parts = tuple([separate(t, layout) for t in types[:3]])
     mask, given = types[3], types[4:]
     out = separate((given or results)[0], layout)
@@ -119,7 +123,7 @@ def _self_attention(
     own: int,
     **attributes: Any,
 ) -> Operation | None:
-    """Describe `self_attention`, or its gradient."""
+    """Describe a call of `self_attention` or its gradient to cuDNN; None if unsupported."""
     x, mask, *given = types
     out = separate((given or results)[0], layout)
     places = JOINT_GRAD if given else JOINT

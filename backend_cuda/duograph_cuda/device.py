@@ -1,6 +1,7 @@
 """One CUDA device: context, stream, memory and kernel launches.
 
-`duograph.backend.grid` calls the methods of `CudaDevice`.
+`duograph.backend.grid` calls the methods of `CudaDevice`. All work of the device is queued on one
+stream.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Mark all CUDA devices as unusable; called in a forked child process.
+    """Mark all CUDA devices as unusable in a forked child process; `os` calls it there.
 
     The child must not use or free the parent's CUDA objects.
     """
@@ -62,7 +63,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Alone:
-    """Context manager that keeps other threads from using a device's stream."""
+    """Context manager in which no other thread can launch kernels or copy on a device's stream."""
 
     def __init__(self, device: CudaDevice) -> None:
         self.lock = device.lock
@@ -80,7 +81,7 @@ class Alone:
 class Inside:
     """Context manager in which a device's CUDA context is current, and no other thread captures.
 
-    If another library has made its own context current, that one comes back afterwards.
+    If another library had made its own context current, that one is current again afterwards.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -102,7 +103,7 @@ class Inside:
 
 
 class Module:
-    """A compiled CUDA source, loaded while a kernel of it is in use.
+    """A compiled CUDA source, which is on the device only while a kernel of it is in use.
 
     Attributes:
         image: the compiled source.
@@ -114,7 +115,10 @@ class Module:
         self._loaded: weakref.ref[Loaded] | None = None
 
     def load(self) -> Loaded:
-        """Return the module on the device; the caller keeps it as long as it needs its kernels."""
+        """Return the module on the device, loaded if necessary.
+
+        The caller must hold the returned object as long as it uses kernels of the module.
+        """
         found = None if self._loaded is None else self._loaded()
         if found is None:
             self.device.unload()
@@ -126,7 +130,7 @@ class Module:
 
 
 class Loaded:
-    """A module on the device, unloaded some time after its last reference."""
+    """A module on the device; `CudaDevice.unload` unloads it after its last reference is gone."""
 
     def __init__(self, device: CudaDevice, handle: Any) -> None:
         self.device = device
@@ -143,9 +147,11 @@ class CudaDevice(GridDevice):
     Args:
         driver: the driver API.
         index: the device's number.
-        compiler: makes a compiler for a compute capability.
-        find_library: returns cuBLASLt for the current context, or the reason why there is none.
-        find_cudnn: returns cuDNN for the current context and a stream, or the reason.
+        compiler: function of a compute capability that returns a compiler for it.
+        find_library: function that returns cuBLASLt for the current context, or the reason why
+            there is none.
+        find_cudnn: function of a stream that returns cuDNN for it and the current context, or the
+            reason why there is none.
 
     All work runs on one stream in the order of the calls. So a handle may be dropped, and its
     memory used again, while kernels that use it are still queued.
@@ -226,11 +232,14 @@ class CudaDevice(GridDevice):
         self.gate.blocked = True
 
     def refuse(self) -> None:
-        """Raise the exception for a device that cannot be used any more."""
+        """Raise DeviceError with the reason why the device cannot be used any more."""
         raise DeviceError(f"{self.name}: {self.problem}")
 
     def failed(self, code: Any, what: str) -> NoReturn:
-        """Raise the exception for a CUDA error code; mark the device if it is lost."""
+        """Raise the exception for a CUDA error code; `what` names the op or call.
+
+        If the code means that the device is lost, the device becomes unusable.
+        """
         if int(code) in LOST:
             self.problem = (
                 f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it "
@@ -242,7 +251,7 @@ class CudaDevice(GridDevice):
         raise self.driver.error(code, what)
 
     def tried(self, name: str, *arguments: Any) -> tuple[Any, Any]:
-        """Call a CUDA driver function in this device's context; return its code and its results.
+        """Call a CUDA driver function in this device's context; return (status code, its results).
 
         Raises:
             DeviceError: the device was lost, or this process was forked after its use.
@@ -252,7 +261,10 @@ class CudaDevice(GridDevice):
         return code, rest[0] if len(rest) == 1 else rest
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call a CUDA driver function as `tried` does; raise if it returns an error."""
+        """Call a CUDA driver function in this device's context; return its results.
+
+        Raises the exception of `failed` for an error code; `what` names the op or call.
+        """
         code, found = self.tried(name, *arguments)
         if code:
             self.failed(code, what)
@@ -266,9 +278,10 @@ class CudaDevice(GridDevice):
     def _segment(self, size: int, nbytes: int, what: str) -> tuple[int, int]:
         """Return (address, bytes) of new memory from the driver, for a block of `size` bytes.
 
+        It may be larger than `size`: the pool divides it. `nbytes` is what op `what` requested.
+
         Raises:
-            DeviceMemoryError: there is none for a request of `nbytes` bytes, although all cached
-                memory was returned.
+            DeviceMemoryError: there is none, although all cached memory was returned.
         """
         wanted = size
         if not self.caching:
@@ -295,9 +308,10 @@ class CudaDevice(GridDevice):
             self.checked(what, "cuMemFree", address)
 
     def arena(self, nbytes: int, what: str) -> Memory:
-        """Return memory for values that live only while a CUDA graph runs.
+        """Return the device memory in which CUDA graphs keep intermediate values.
 
-        All graphs share it, since they run one after the other.
+        It has at least `nbytes` bytes. All graphs share it, since they run one after the other and
+        no value in it outlives a run. `what` names the program, for errors.
         """
         known = None if self._arena is None else self._arena()
         if known is None or known.nbytes < nbytes:
@@ -308,7 +322,7 @@ class CudaDevice(GridDevice):
         return known
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
-        """Return the exception to raise for a CUDA memory allocation that failed twice."""
+        """Return the exception for a failed CUDA memory allocation; the caller raises it."""
         now = self.memory_stats()
         return DeviceMemoryError(
             f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached "
@@ -413,7 +427,7 @@ class CudaDevice(GridDevice):
         return module
 
     def unload(self) -> None:
-        """Unload the modules of which no kernel is in use any more."""
+        """Wait for the stream, then unload the modules of which no kernel is in use any more."""
         if self.unused:
             self.synchronize()
         while self.unused:

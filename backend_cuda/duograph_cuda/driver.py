@@ -1,7 +1,7 @@
 """Calls the CUDA driver API and turns its error codes into exceptions.
 
 `Driver` calls a module with the functions and conventions of cuda-bindings: `cuda.bindings.driver`,
-or in tests its emulation (`emulation.driver`).
+or in tests its emulation (`emulation.driver`). `problem` says why there is no usable driver.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Driver:
         return rest[0] if len(rest) == 1 else rest
 
     def address(self, name: str) -> int:
-        """Return the address of a CUDA driver function, for calls from C."""
+        """Return the address of a CUDA driver function, by which C code calls it."""
         pointer, status = self.call("cuGetProcAddress", name.encode(), VERSION, 0)
         if not pointer:
             raise DeviceError(f"the NVIDIA driver has no {name} (status {int(status)})")
         return int(pointer)
 
     def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
-        """Return the exception to raise for a CUDA driver error code."""
+        """Return the exception for a CUDA driver error code; `what` begins its message."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
     def words(self, code: Any) -> str:
-        """Return the name and the meaning of a CUDA driver error code, as text."""
+        """Return the name and the meaning of a CUDA driver error code, as one text."""
         try:
             code = self.module.CUresult(int(code))
         except ValueError:  # a newer driver has more
@@ -68,13 +68,13 @@ class Driver:
         return ": ".join(parts) or f"code {int(code)}"
 
     def attribute(self, device: Any, name: str) -> int:
-        """Return a CUDA device attribute; `name` is such as ``MULTIPROCESSOR_COUNT``."""
+        """Return an integer attribute of a CUDA device; `name` is as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
 
 
 def _version_of_bindings() -> int:
-    """Return the major version of CUDA that the package cuda-bindings was made for."""
+    """Return the major version of CUDA for which the installed package cuda-bindings was made."""
     import cuda.bindings
 
     return int(cuda.bindings.__version__.split(".")[0])

@@ -1,9 +1,9 @@
 """The memory of a program that becomes a CUDA graph: requests of its first run, in one arena.
 
-`captured_graph` runs a program once with ordinary memory and a `Trace`, which notes every request
-and release. `arrange` places the requests in an arena as the device's own pool would, so that the
-arena is about as large as the memory that the first run needed at once. While the stream captures,
-the same requests get their places from `Places`.
+`captured_graph` runs a program once with ordinary memory and a `Trace`, which records every request
+and release. `Trace.arrange` assigns each request an offset in an arena as the device's own pool
+would, so that the arena is about as large as the memory that the first run needed at once. While
+the stream captures, `Places` serves the same requests from that arena.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BASE, ENDLESS, UNIT = 1 << 20, 1 << 60, 512
 
 
 class Trace:
-    """Notes the memory requests of one run of a program, which a pool serves.
+    """Records the memory requests and releases of one run of a program, which a pool serves.
 
     Attributes:
         sizes: bytes of each request.
         events: k for the request number k and ~k for its release, in the order of the run.
-        numbers: address -> number of the last request that got it.
+        numbers: address -> number of the last request that was served there.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -39,7 +39,7 @@ class Trace:
         self.numbers: dict[int, int] = {}
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return memory of the pool; its release will be noted."""
+        """Return memory of the pool and record the request; its release is recorded later."""
         self.pool.lend(None)
         try:
             block = self.pool.allocate(nbytes, what)
@@ -52,14 +52,14 @@ class Trace:
         return Memory(block.pointer, nbytes, _Use(self, number, block))
 
     def alive(self) -> set[int]:
-        """Return the numbers of the requests that are not released."""
+        """Return the numbers of the requests whose memory is not released yet."""
         gone = {~e for e in self.events if e < 0}
         return set(range(len(self.sizes))) - gone
 
     def arrange(self, elsewhere: set[int]) -> tuple[dict[int, int], int]:
-        """Return (offset of each request in an arena, bytes of the arena).
+        """Return (request number -> offset in an arena, bytes of the arena).
 
-        Requests in `elsewhere` get no place in it.
+        Requests in `elsewhere` are left out.
         """
         pool = Pool(lambda *_: (BASE, ENDLESS), True, ENDLESS)
         offsets: dict[int, int] = {}
@@ -76,7 +76,7 @@ class Trace:
 
 
 class _Use:
-    """Keeps a block while a handle to it lives, and tells a trace when it dies."""
+    """Owner of a handle's memory block: records the release in a trace when the handle dies."""
 
     def __init__(self, trace: Trace, number: int, block: Memory) -> None:
         self.trace = weakref.ref(trace)
@@ -90,12 +90,15 @@ class _Use:
 
 
 class Places:
-    """Gives the requests of a later run of the program their places.
+    """Serves the memory requests of a later run of the program, at the planned addresses.
+
+    The run must make the same requests in the same order as the first one.
 
     Args:
         trace: the requests of the first run.
-        arena: the memory in which `offsets` are.
-        elsewhere: memory of the requests that have no place in the arena.
+        arena: the memory to which `offsets` refer.
+        offsets: request number -> offset in the arena.
+        elsewhere: request number -> memory, for the requests that are not in the arena.
     """
 
     def __init__(
@@ -112,10 +115,10 @@ class Places:
         self.at = 0
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return the memory of the next request.
+        """Return the planned memory of the next request.
 
         Raises:
-            DeviceError: the first run asked for something else here.
+            DeviceError: the first run requested something else at this point.
         """
         number, self.at = self.at, self.at + 1
         if number >= len(self.sizes) or self.sizes[number] != nbytes:
@@ -127,7 +130,7 @@ class Places:
 
 
 def lent(pool: Pool, lender: Any, run: Callable[[], Any]) -> Any:
-    """Return what `run` returns; its memory requests go to `lender`."""
+    """Call `run` while `lender.allocate` serves the pool's memory requests; return its result."""
     before = pool.lend(lender)
     try:
         return run()

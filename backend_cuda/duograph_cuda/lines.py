@@ -1,6 +1,7 @@
 """CUDA kernels of argmax, argmin and scans along an axis (cuda/lines.cuh).
 
-The CUDA backend's kernel table has the builders.
+A line is the sequence of elements that differ only in their index along the axis. `Cuda.plan` finds
+the builders in the backend's kernel table.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ launch = functools.partial(launch_of, ("vectors.cuh", "lines.cuh"))
 
 @dataclasses.dataclass(frozen=True)
 class Lines:
-    """The lines of a tensor along an axis, and how they are divided.
+    """The lines of a tensor along an axis, and how they are divided among threads.
 
     Attributes:
         count: number of lines.
         n: elements of a line.
-        step: stride of the axis; if it is 1, a block processes a part of a line, else a thread.
+        step: stride of the axis. If it is 1, a block of threads processes a part of a line,
+            otherwise one thread does.
         parts: parts of each line.
         each: elements of a part.
     """
@@ -50,19 +52,22 @@ class Lines:
 
     @property
     def blocks(self) -> int:
-        """Number of blocks of threads for all parts."""
+        """Number of blocks of threads that process all parts of all lines."""
         items = self.count * self.parts
         return items if self.step == 1 else ceil_div(items, THREADS)
 
     @property
     def sizes(self) -> list[tuple[DType, int]]:
-        """The size arguments of the kernels: of rows, or of columns."""
+        """The size arguments of the kernels, as (dtype, value).
+
+        Kernels of rows (stride 1) get (n, parts, each), others (count, n, step, parts, each).
+        """
         where = (self.n,) if self.step == 1 else (self.count, self.n, self.step)
         return [(int64, v) for v in (*where, self.parts, self.each)]
 
 
 def _lines(device: GridDevice, x: Any, axis: int) -> Lines | None:
-    """Return the division of a tensor's lines; None if the kernels do not support them."""
+    """Return how a tensor's lines along an axis are divided; None if unsupported."""
     outer, n, step = split_at(x.shape, axis)
     count = outer * step
     if not x.size or n >= 1 << 31 or x.dtype.is_complex:

@@ -1,8 +1,8 @@
 """Copies of matrices to rows of another pitch (cuda/pitch.cuh), as launches.
 
-Tensor-core matmuls of cuBLASLt need rows that begin at multiples of 16 bytes, and lengths that are
-such multiples; without them they take six times as long, which pays for a copy of each matrix that
-is large enough.
+The pitch is the distance from one row to the next. `cublaslt` copies matrices for tensor cores,
+which need rows that begin at multiples of 16 bytes and lengths that are such multiples. Without
+them a matmul takes six times as long, so a copy pays for large matrices.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ def copy_rows(
     to_columns: int,
     to_pitch: int,
 ) -> Launch:
-    """Return the launch that copies buffer 0 to buffer 1, which may have more rows and columns.
+    """Return the launch that copies the matrix in buffer 0 to one of another pitch in buffer 1.
 
-    What the source has not is zero. Pitches are elements from one row to the next.
+    The target may have more rows and columns; these are filled with zeros. Pitches are elements
+    from one row to the next.
     """
     stored = f"u{8 * dtype.itemsize}"
     name = f"copy_rows_{stored}"

@@ -1,7 +1,7 @@
 """CUDA kernels of tiled matmul and convolution (cuda/product.cuh), as launches.
 
-Tensor cores for float16 and bfloat16 (and TF32 on request), register tiles for float32.
-`CudaDevice.matmul` uses them if `cublaslt` does not compute the matmul.
+They use tensor cores for float16 and bfloat16 (and TF32 on request), register tiles for float32.
+`CudaDevice.matmul` calls `launch_of`, whose launch runs if cuBLASLt does not compute the matmul.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ __all__ = ["launch_of", "uses_tf32"]
 
 
 def uses_tf32() -> bool:
-    """Return whether DUOGRAPH_CUDA_TF32 lets float32 matmul use TF32, with 13 bits less."""
+    """Return whether DUOGRAPH_CUDA_TF32 lets float32 matmul use TF32, which drops 13 bits."""
     return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
 def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
-    """Return the tensor-core instruction for matmuls of a dtype, or None if there is none."""
+    """Return the kind of tensor-core instruction for a dtype, such as "mma_f16"; None if none.
+
+    Kinds are constants of cuda/mma.cuh. Devices before compute capability 8.0 have float16 only;
+    TF32 must be switched on.
+    """
     if dtype is float16:
         return "mma_f16"
     if capability < (8, 0):
@@ -82,7 +86,10 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
 
 
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
-    """Add to a kernel the C++ struct that reads one matmul operand; return its initialisers."""
+    """Add to a kernel the C++ struct that reads one matmul operand; return its initialisers.
+
+    `label` is "x" or "y"; `lines` and `depth` are the sizes of each of its matrices.
+    """
     stored = SUFFIX[operand.dtype]
     if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
         across = operand.step != 1

@@ -1,4 +1,7 @@
-"""Launches of the stable radix sort of cuda/radix.cuh, by digits of 8 bits."""
+"""Launches of the stable radix sort of cuda/radix.cuh, by digits of 8 bits.
+
+`sorting` calls `radix_passes`; nothing here converts values to keys.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh"))
 
 
 def scratch_of(key: DType, rows: int, n: int) -> tuple[int, ...]:
-    """Return the bytes of each of the six scratch buffers of `radix_passes`."""
+    """Return the bytes of each of the six scratch buffers that `radix_passes` needs.
+
+    They serve `rows` rows of `n` keys of dtype `key`.
+    """
     counts = rows << BITS
     keys, ids = rows * n * key.itemsize, rows * n * 4
     return keys, ids, keys, ids, counts * ceil_div(n, _tile(key, rows * n)) * 4, counts * 4
@@ -33,9 +39,10 @@ def _tile(key: DType, size: int) -> int:
 def radix_passes(key: DType, rows: int, n: int, bits: int, place: int) -> tuple[list[Launch], int]:
     """Return the launches that sort rows of unsigned keys, and the number of passes.
 
-    They sort by the lowest `bits`. Buffers from `place` on are those of `scratch_of`: keys, ids,
-    the same again, and two more. The keys are in the first; after the last of p passes, keys and
-    ids (places in the row before sorting) are in the first two if p is even, else in the next two.
+    They sort by the lowest `bits` of the keys. The buffers from number `place` on are those of
+    `scratch_of`: keys, ids, the same again, and two more. The keys must be in the first. After the
+    last of p passes, keys and ids (positions in the row before sorting) are in the first two
+    buffers if p is even, else in the next two.
     """
     tile = _tile(key, rows * n)
     tiles, each = ceil_div(n, tile), tile // THREADS

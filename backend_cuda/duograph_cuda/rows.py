@@ -1,7 +1,7 @@
 """CUDA kernels of softmax, layer_norm and their gradients along rows (cuda/rows.cuh).
 
-A part of a warp, a warp or a block of threads processes a row, by its length. The CUDA backend's
-kernel table has the builders.
+By its length, a row is processed by a part of a warp, a warp or a block of threads. `Cuda.plan`
+finds the builders in the backend's kernel table.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Division(NamedTuple):
 
     Attributes:
         lanes: threads that share a row.
-        vectors: vectors of 16 bytes that a thread reads together.
+        vectors: vectors of 16 bytes that a thread loads together.
         edges: whether the row's length is no multiple of a vector.
-        paged: whether those vectors are only a part of the row.
+        paged: whether the row is longer than the vectors of all its threads, so that they loop over
+            it.
     """
 
     lanes: int
@@ -61,12 +62,12 @@ class Division(NamedTuple):
         return max(self.lanes, THREADS)
 
     def blocks(self, rows: int) -> int:
-        """Return the number of blocks of threads for so many rows."""
+        """Return the number of blocks of threads that process `rows` rows."""
         return ceil_div(rows * self.lanes, self.threads)
 
 
 def division_of(n: int, dtype: DType) -> Division:
-    """Return how threads share a row of n elements of a dtype."""
+    """Return how threads share a row of n elements of a dtype, by its length."""
     v = 16 // dtype.itemsize
     edges = n % v != 0
     lanes = 16 if edges else 8  # the elements outside of the vectors need as many threads
@@ -88,9 +89,15 @@ def _rows(
     *more: Scalar,
     last: tuple[bool, ...] = (),
 ) -> Launch:
-    """Return a launch of a CUDA kernel for the rows of a matrix of a shape, of dtype `dtypes[0]`.
+    """Return the launch of a kernel that processes each row of a matrix of dtype `dtypes[0]`.
 
-    `more`: further scalar arguments; `last`: further template arguments.
+    Args:
+        name: name of the template in rows.cuh.
+        dtypes: its dtype arguments.
+        shape: rows, and elements of a row.
+        buffers: (dtype, buffer number) of each pointer argument.
+        more: further scalar arguments, as (dtype, value).
+        last: further template arguments.
     """
     rows, n = shape
     by = division_of(n, dtypes[0])
@@ -135,7 +142,7 @@ def layer_norm_core(
 ) -> Plan | None:
     """Return the launches of layer_norm on CUDA over the axes from `axis` on; None if unsupported.
 
-    The results are y, mean and the reciprocal standard deviation.
+    The results are the normalised tensor, the mean and the reciprocal standard deviation.
     """
     if not _supported(types, results, axis):
         return None
@@ -147,10 +154,10 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Return the launches of layer_norm's gradients for x, gamma, beta on CUDA, or None.
+    """Return the launches of layer_norm's gradients for x, gamma and beta; None if unsupported.
 
-    The gradients of gamma and beta are sums over the rows, in parts with a fixed order. None means
-    that the dtypes are not supported, or x is empty.
+    The gradients of gamma and beta are sums over the rows: partial sums first, which a last launch
+    adds in a fixed order. Unsupported are other dtypes and an empty x.
     """
     if not _supported(types, results, axis):
         return None

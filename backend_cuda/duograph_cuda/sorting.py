@@ -1,6 +1,7 @@
 """CUDA kernels of sort and topk along an axis, and of scatter_add (cuda/sort.cuh, scatter.cuh).
 
-Both build on the radix sort of `radix`. The CUDA backend's kernel table has the builders.
+Both build on the radix sort of `radix`. `Cuda.plan` finds the builders in the backend's kernel
+table.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ scatter = functools.partial(launch_of, ("vectors.cuh", "scatter.cuh"))
 
 
 def _sort(x: Any, axis: int, descending: bool, chosen: int) -> Plan | None:
-    """Return the launches that sort lines and write the first `chosen` elements of each."""
+    """Return the launches that sort lines along an axis and write the first `chosen` elements.
+
+    The results are these elements and their indices. None if unsupported.
+    """
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if not x.size or not chosen or n >= 1 << 31 or x.dtype.is_complex:
         return None
@@ -71,7 +75,7 @@ def sort(
 def topk(
     device: GridDevice, types: Any, results: Any, *, k: int, axis: int, largest: bool
 ) -> Plan | None:
-    """Return the launches of topk, the beginning of a sort; None if unsupported."""
+    """Return the launches of topk, the first k elements of a sort; None if unsupported."""
     return _sort(types[0], axis, largest, k)
 
 
@@ -82,10 +86,10 @@ def _added(
 
     Args:
         device: the device.
-        types: of x, of the indices, and of the updates.
-        rows_of: the launch that writes the rows to buffer 4.
-        shape: updates to each column, rows of x, elements of a row.
-        last: the last update of a row replaces it; then a row is one element.
+        types: types of x, of the indices, and of the updates.
+        rows_of: the launch that writes the row of each update to buffer 4.
+        shape: (number of updates of each column, rows of x, elements of a row).
+        last: whether the last update of a row replaces it instead; a row is then one element.
     """
     x = types[0]
     count, n, inner = shape
@@ -119,9 +123,9 @@ def _added(
 
 
 def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Return the launches of scatter_add, or None for those that the common kernels do better.
+    """Return the launches of scatter_add; None if the kernels of `backend.grid` do it better.
 
-    The sums have a fixed order: updates of the same row in parts by the sorted indices.
+    The updates of a row are added in a fixed order: in chunks of the sorted indices.
     """
     x, indices, updates = types
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])

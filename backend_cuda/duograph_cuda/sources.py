@@ -1,7 +1,7 @@
 """The CUDA C++ dialect of the kernel code generator, and the hand-written CUDA sources.
 
-The kernel builders of the CUDA backend call `text` for files under cuda/, and the generic kernel
-printer uses the dialect. Nothing is compiled when the module is imported.
+The kernel builders of the CUDA backend call `text` for files under cuda/, and the printers of
+generated kernels use the dialect `CUDA`. Nothing here compiles a source.
 """
 
 from __future__ import annotations

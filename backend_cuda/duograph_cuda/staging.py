@@ -1,9 +1,9 @@
 """Uploads of host arrays through page-locked buffers, so that no upload waits for the device.
 
-The driver reads page-locked memory while the call that started the copy has long returned, so a
-caller could change the array too early. Memory that is not page-locked it copies in pieces, and
-waits for the kernels queued before. `Staging` therefore copies an array to a page-locked buffer of
-its own and starts the transfer from there; an event tells when the buffer is free again.
+The driver reads page-locked memory after the call that started the copy has returned, so the caller
+could change the array too early. Memory that is not page-locked it copies in pieces, and waits for
+the kernels queued before. `Staging` therefore copies an array to a page-locked buffer of its own
+and starts the transfer from there. A CUDA event tells when the buffer is free again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SMALLEST = 1 << 20
 
 @functools.cache
 def _threads() -> concurrent.futures.ThreadPoolExecutor:
-    """Return the threads that copy large arrays, started at their first use."""
+    """Return the pool of threads that copy large arrays, started at the first call."""
     return concurrent.futures.ThreadPoolExecutor(THREADS, "duograph-upload")
 
 
 class Staging:
-    """The page-locked buffers of one device, used again when their transfers are done."""
+    """The page-locked buffers of one device, which are reused when their transfers are done."""
 
     def __init__(self, device: CudaDevice) -> None:
         self.device = device
@@ -51,7 +51,7 @@ class Staging:
     def upload(self, target: int, source: int, nbytes: int) -> None:
         """Queue a copy of host memory to the device; the host memory may change afterwards.
 
-        The caller holds the device's lock.
+        `target` and `source` are addresses. The caller holds the device's lock.
         """
         device = self.device
         if nbytes <= IMMEDIATE:
@@ -70,7 +70,10 @@ class Staging:
                 self._buffers[size].append((buffer, event))
 
     def _transfer(self, target: int, buffer: int, source: int, nbytes: int) -> None:
-        """Copy host memory to a buffer, and queue the transfer from there to the device."""
+        """Copy host memory to a page-locked buffer, and queue a transfer from there to the device.
+
+        `target`, `buffer` and `source` are addresses.
+        """
         device = self.device
         if nbytes <= PIECE:
             ctypes.memmove(buffer, source, nbytes)
@@ -89,7 +92,10 @@ class Staging:
             concurrent.futures.wait(copies)  # after an error the array may be gone
 
     def _buffer(self, size: int) -> tuple[int, Any]:
-        """Return a buffer that no transfer uses, with its event; a new one while there is room."""
+        """Return (address, event) of a page-locked buffer of `size` bytes that no transfer uses.
+
+        It is a known buffer, a new one while there is room, or a known one after a wait.
+        """
         device = self.device
         known = self._buffers.setdefault(size, collections.deque())
         if known:
@@ -116,7 +122,7 @@ class Staging:
         return buffer, event
 
     def free(self) -> None:
-        """Return all buffers to the system, after their transfers."""
+        """Return all page-locked buffers to the system, after a wait for their transfers."""
         device = self.device
         for size, known in self._buffers.items():
             while known:

@@ -1,4 +1,7 @@
-"""Launches of kernels that instantiate a template of the CUDA files under cuda/."""
+"""Launches of kernels that instantiate a template of the CUDA files under cuda/.
+
+The kernel builders of this backend call `launch_of`; nothing is compiled here.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,15 @@ def launch_of(
     groups: int,
     threads: int,
 ) -> Launch:
-    """Return the description (`Launch`) of a CUDA kernel that calls `dg_<name>` of some files.
+    """Return the launch of a kernel that instantiates the template `dg_<name>` of some CUDA files.
 
-    The kernel's source is generated here: it instantiates that template for `dtypes` and `choices`.
-    `buffers` are pairs (dtype, position among the op's operands and results).
+    Args:
+        files: names of the files under cuda/.
+        name: name of the template, without its prefix.
+        dtypes, choices: its template arguments: dtypes first, then integers and bools.
+        buffers: (dtype, buffer number) of each pointer argument.
+        scalars: (dtype, value) of each further argument.
+        groups, threads: number of blocks, and of threads of a block.
     """
     numbers = [str(int(c)) for c in choices]
     names = [SUFFIX[d] for d in dtypes]

@@ -2,9 +2,9 @@
 
 DUOGRAPH_CUDA_TUNE    `1` measures; otherwise the libraries' own first choices are used
 
-Algorithms add in different orders, so that the choice decides the last bits of a result. Therefore
-nothing is measured unless asked for, and the disk cache keeps each choice: later processes compute
-the same bits.
+`Cuda.prepare` calls `fastest`. Algorithms add in different orders, so that the choice decides the
+last bits of a result. Therefore nothing is measured unless the user asks for it, and the disk cache
+keeps each choice: later processes compute the same bits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_CALLS = 20
 
 
 def wanted() -> bool:
-    """Return whether DUOGRAPH_CUDA_TUNE asks for choices by time."""
+    """Return whether the user asks for measured choices, by DUOGRAPH_CUDA_TUNE=1."""
     return os.environ.get("DUOGRAPH_CUDA_TUNE", "0") == "1"
 
 
@@ -45,12 +45,14 @@ def fastest(
 ) -> Call | None:
     """Return the prepared call that takes the least time, as this or an earlier process measured.
 
+    None if no candidate could be run.
+
     Args:
         device: the device.
         what: text that tells this op and its types from all others.
         candidates: names and calls of the ways to compute it; each is measured before the next is
-            taken.
-        make: prepares the call with a given name, or returns None.
+            requested.
+        make: function of a name that prepares the call of that name, or returns None.
         sizes: bytes of the operands.
     """
     key = disk_cache.key_of("cuda choice", FORMAT, device.name, what)
@@ -75,7 +77,10 @@ def fastest(
 
 
 def _seconds(device: CudaDevice, run: Callable[[], object], best: float) -> float:
-    """Return how long a call takes on the device; only roughly if it is far from the best."""
+    """Return the seconds that a call takes on the device.
+
+    It is measured only once if it is far from `best`, the shortest time so far.
+    """
 
     def taken(calls: int) -> float:
         device.synchronize()

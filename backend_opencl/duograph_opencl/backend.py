@@ -44,7 +44,7 @@ class OpenCL(GridBackend):
         return "; ".join(self.problems) or "no OpenCL platform is installed"
 
     def devices(self) -> list[DeviceInfo]:
-        """Describe the working OpenCL devices; the first description also names those left out."""
+        """Describe the working OpenCL devices; the first description also names unusable ones."""
         infos = []
         for index, device in enumerate(self._candidates()):
             text = (
@@ -82,7 +82,10 @@ class OpenCL(GridBackend):
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 
     def _candidates(self) -> list[cl.Device]:
-        """Return the working OpenCL devices; store why others do not work in `problems`."""
+        """Return the OpenCL devices that work, found at the first call.
+
+        Stores in `problems` why others do not work.
+        """
         if self._found is None:
             wanted = os.environ.get(NAME_VARIABLE, "").lower()
             usable, self.problems = [], []

@@ -1,7 +1,7 @@
 """One OpenCL device: context, in-order queue, programs and buffers.
 
-`duograph.backend.grid` calls the methods of `Device`. Launches are asynchronous until a value is
-read.
+`duograph.backend.grid` calls the methods of `Device`. Kernel launches return at once; the host
+waits for them when it reads a value.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Device(GridDevice):
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """Return a function that launches an OpenCL kernel on the buffer handles it is called with.
+        """Return a function of buffer handles that launches an OpenCL kernel and does not wait.
 
         The function has its own kernel object, which holds the scalars.
         """
@@ -123,7 +123,10 @@ class Device(GridDevice):
         return run
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
-        """Return the exception to raise for an OpenCL error; mark the device if it is lost."""
+        """Return the exception for an OpenCL error at `what`; the caller raises it.
+
+        Raises DeviceError itself, and marks the device as lost, if no queue of it works any more.
+        """
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
             self.leave(
@@ -143,11 +146,10 @@ class Device(GridDevice):
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
-        """Call `function` again, with the memory pool emptied, after an OpenCL error.
+        """Call `function` again after an OpenCL error, with the pool emptied; return its result.
 
-        Raises the error unless it was a lack of memory. Drivers may allocate memory when a buffer
-        is first
-        used, not when it is created.
+        Raises the error's exception (`failure`) unless it was a lack of memory. Drivers may
+        allocate memory when a buffer is first used, not when it is created.
         """
         failure = self.failure(what, error)
         if not isinstance(failure, DeviceMemoryError):
@@ -167,7 +169,10 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Abandon a lost device's driver objects without a release, which could block for ever."""
+        """Mark the device as unusable for `reason`, without a release of its driver objects.
+
+        A release could block for ever.
+        """
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
@@ -192,7 +197,10 @@ class Device(GridDevice):
         return handle.size
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
-        """Copy a NumPy array to a new OpenCL buffer; small ones wait for no earlier launch."""
+        """Copy a NumPy array to a new OpenCL buffer; return its handle.
+
+        The copy of a small array waits for no earlier launch.
+        """
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
         if not array.nbytes:
@@ -244,12 +252,12 @@ class Device(GridDevice):
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
     def empty_cache(self) -> None:
-        """Release the OpenCL pool's cached buffers, after waiting for their last use."""
+        """Wait for the queue, then release the buffers that the memory pool has cached."""
         self.synchronize()
         self._pool.empty()
 
     def compiler(self) -> str:
-        """Return the OpenCL platform's, driver's and language's versions in one line."""
+        """Return one line with the versions of the OpenCL platform, driver and language."""
         d = self.cl_device
         return (
             f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"

@@ -1,7 +1,7 @@
 """Disk cache of compiled OpenCL programs and of tuned matmul tile sizes.
 
-Entries are stored by device and driver. `Device` calls the functions; a missing or unusable program
-entry is built again.
+`Device` and `OpenCL.tune` call it. Keys include the device and its driver. A missing or unusable
+program entry is built again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DECLARED = "PoCL 3."
 
 
 def build_program(device: Device, source: str) -> cl.Program:
-    """Compile an OpenCL source, or load it from the disk cache; return the OpenCL program.
+    """Return the program of an OpenCL source, from the disk cache or compiled.
 
     Raises:
         DeviceError: it does not build; the message names files with the source and the log.
@@ -63,8 +63,8 @@ def _compiled(device: Device, source: str) -> cl.Program:
     """Compile an OpenCL source without the disk cache; return the OpenCL program.
 
     PoCL parses 900 kB of declarations of built-in functions before each program: 100 ms, while the
-    kernel itself takes 20 ms. So the source first gets its own declarations of the few functions
-    that kernels call (`builtins.cl`); if that fails, the program is built in the usual way.
+    kernel itself takes 20 ms. So on PoCL the source is first compiled with declarations of only the
+    few functions that kernels call (`builtins.cl`). If that fails, it is built in the usual way.
     """
     if _DECLARED in device.cl_device.platform.version:
         text, options = (
@@ -82,7 +82,7 @@ def _declarations() -> str:
 
 
 def _identity(d: cl.Device) -> tuple[str, ...]:
-    """Return what identifies an OpenCL device, its driver and platform in a disk cache key."""
+    """Return the names and versions that identify an OpenCL device, its driver and platform."""
     return d.name, d.vendor, d.version, d.driver_version, d.platform.name, d.platform.version
 
 
@@ -102,7 +102,7 @@ def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
 
 
 def _record(tiles: Tiles | GroupTiles) -> bytes:
-    """Return what is stored of tile sizes; records are compared as bytes and never parsed."""
+    """Return tile sizes as the bytes that are stored; entries are compared and never parsed."""
     return json.dumps(dataclasses.astuple(tiles)).encode()
 
 

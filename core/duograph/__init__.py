@@ -40,7 +40,7 @@ __version__ = _OWN_VERSION
 
 
 def _import(name: str) -> Any:
-    """Import a submodule; a fork of another thread waits until that has ended."""
+    """Import and return a submodule; until it is imported, other threads wait before they fork."""
     with _importing:
         return importlib.import_module(f"{__name__}.{name}")
 
@@ -162,7 +162,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _train_name(name: str) -> str | None:
-    """Return "train" for a name that may be a callback or metric of that package, else None."""
+    """Return "train" for a name that may be a class of that package, else None.
+
+    Callbacks and metrics are such classes: the name is capitalised and not a renamed one.
+    """
     if name.startswith("_") or not name[:1].isupper() or name in _compat.RENAMED:
         return None
     return "train"

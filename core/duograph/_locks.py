@@ -1,12 +1,10 @@
 """Re-entrant locks that are released in a forked child.
 
 A fork copies the locks that other threads hold at that moment, and no thread of the child would
-ever
-release them. The state that these locks guard is consistent between any two statements, so the
-child
-may start with free ones. Python's locks of modules cannot be freed so: a fork waits until imports
-that other threads run inside `importing` have ended. The module must not import any other part of
-the package.
+ever release them. The state that these locks guard is consistent between any two statements, so a
+child process may start with all of them unlocked. Python's own locks of modules cannot be reset
+like this. A fork therefore waits until imports that other threads run inside `importing` have
+ended. The module must not import any other part of the package.
 """
 
 from __future__ import annotations
@@ -30,14 +28,14 @@ def new_lock() -> Any:
 
 
 def _free_all() -> None:
-    """Reset every lock to unlocked; called in the child process after a fork."""
+    """Unlock every lock that another thread held; called in the child process after a fork."""
     for lock in list(_made):
         if not lock._is_owned():  # the thread that forked goes on in the child and releases its own
             lock._at_fork_reinit()
 
 
 class _Importing:
-    """Context manager for imports that run late, by whatever thread needs the module first."""
+    """Context manager around an import at run time; forks wait while other threads are inside."""
 
     def __init__(self) -> None:
         self._depths: dict[int, int] = {}  # by thread
@@ -53,14 +51,14 @@ class _Importing:
             del self._depths[me]
 
     def wait(self) -> None:
-        """Wait until no other thread imports; give up after some seconds, as an import may hang."""
+        """Wait until no other thread is importing; give up after `_LONGEST_IMPORT` seconds."""
         me = threading.get_ident()
         end = time.monotonic() + _LONGEST_IMPORT
         while any(t != me for t in list(self._depths)) and time.monotonic() < end:
             time.sleep(0.0005)
 
     def forget_others(self) -> None:
-        """Forget the imports of threads that do not exist in a forked child."""
+        """Remove the counts of other threads, which do not exist in a forked child."""
         me = threading.get_ident()
         self._depths = {t: n for t, n in self._depths.items() if t == me}
 

@@ -16,7 +16,7 @@ __all__ = ["without_collections"]
 
 @contextlib.contextmanager
 def without_collections() -> Iterator[None]:
-    """Keep the collector from running in the block; afterwards it runs if it did before."""
+    """Context manager that disables garbage collection; it restores the former state after."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
 """Caches eager calls of functions that are made of ops, by the types of their arguments.
 
-The families in `ops` mark such functions with `cached_call`. The third call with the same types
-and attributes finds a prepared call, which skips the function's checks and conversions. Only
+The families in `ops` mark such functions with `cached_call`. From the third call with the same
+types and attributes on, a prepared call runs and skips the function's checks and conversions. Only
 functions whose result depends on nothing but operands, attributes and the device may be marked: no
 random numbers, no in-place writes, no settings.
 """
@@ -26,18 +26,19 @@ _caches: list[tuple[dict[Hashable, Callable[..., Any]], set[Hashable]]] = []
 
 
 def clear_cached_calls() -> None:
-    """Clear the caches of all functions, after a change of rules or device."""
+    """Clear the caches of all marked functions, after a change of op rules or device."""
     for table, seen in _caches:
         table.clear()
         seen.clear()
 
 
 def cached_call(function: F) -> F:
-    """Decorator for a function of Tensors and hashable attributes that is made of ops.
+    """Decorator for a function of Tensors and hashable attributes: caches its prepared calls.
 
     The key of a call has the types of Tensors, and value and class of all other arguments; a list
     counts as a tuple. Calls with a float that is zero or NaN are not cached: 0.0 and -0.0 are
-    equal, and NaN is not equal to itself. The attribute `uncached` of the result is the function.
+    equal, and NaN is not equal to itself. The decorated function has the undecorated one as its
+    attribute `uncached`.
     """
     table: dict[Hashable, Callable[..., Any]] = {}
     seen: set[Hashable] = set()
@@ -97,14 +98,16 @@ def refuse_operand(
     kwargs: dict[str, Any],
     error: Exception,
 ) -> None:
-    """Raise ArgumentError if a parameter annotated as a Tensor or a tuple of them got another kind.
+    """Raise ArgumentError if a parameter annotated as a Tensor, or tuple of them, got another kind.
 
-    Functions and layers ask their operands for dtype and shape before an op checks them; what has
-    neither ends there.
+    Functions and layers read dtype and shape of their operands before an op checks these. An object
+    without these attributes raises an AttributeError there, which this function explains.
 
     Args:
         owner: the name for the message.
-        error: the error of the call that has ended there.
+        function: the function that was called.
+        args, kwargs: arguments of the call.
+        error: the exception that the call raised; it becomes the cause of the new one.
     """
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments
@@ -144,7 +147,10 @@ def _key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, ...]:
 
 
 def _has_exact_key(value: object) -> bool:
-    """Return whether only values that mean the same are equal to an argument of a call."""
+    """Return whether an argument may be part of a cache key: values equal to it mean the same.
+
+    That excludes floats that are zero or NaN, and sequences of anything but ints, strings and None.
+    """
     if isinstance(value, (tuple, list)):
         return value.__class__ in (tuple, list) and all(
             x.__class__ in (int, str, type(None)) or (x.__class__ is tuple and _has_exact_key(x))

@@ -1,8 +1,8 @@
 """Explains errors of Python and NumPy that arguments of the wrong kind or size cause.
 
-`ops.refusals` does so for functions of `ops`. `explain_methods` does it for the subclasses of a
-base class, and the decorator `explaining` for a function or a class without such a base. A call
-that succeeds pays one frame.
+`ops.refusals` uses it for functions of `ops`. `explain_methods` wraps the methods of all subclasses
+of a base class; the decorator `explaining` wraps a function or a class without such a base. A call
+that succeeds only pays for one more Python frame. Errors of users' own functions stay as they are.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticErro
 
 
 def kinds_of(function: Callable[..., Any], bound: int = 0) -> Options:
-    """Return the arguments of a function that `check_kinds` checks.
+    """Return the parameters of a function that `check_kinds` checks: bools, ints and strings.
 
-    The position of an argument that has none is beyond all others.
+    A keyword-only parameter gets a position beyond all others.
 
     Args:
-        bound: how many leading arguments are not given to `check_kinds`: 1 for a method.
+        bound: how many leading parameters `check_kinds` does not receive: 1 for a method.
     """
     found = []
     for name, annotation in function.__annotations__.items():
@@ -82,9 +82,14 @@ def check_kinds(
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> None:
-    """Raise ArgumentError if a bool, an int or a text of a call is of another kind.
+    """Raise ArgumentError if an argument for a bool, an int or a string is of another kind.
 
     Tensors and the symbolic numbers of graphs are left to the function.
+
+    Args:
+        owner: name of the function, for the message.
+        options: the parameters to check, from `kinds_of`.
+        args, kwargs: arguments of the call.
     """
     n = len(args)
     for position, name, kind, optional in options:
@@ -104,7 +109,10 @@ def check_kinds(
 
 
 def explaining(target: T) -> T:
-    """Decorator for a public function, or a class, whose constructor and methods it wraps."""
+    """Decorator for a public function or class: its calls explain errors of wrong arguments.
+
+    Of a class it wraps the constructor and the public methods.
+    """
     if isinstance(target, type):
         public = [name for name in vars(target) if not name.startswith("_")]
         explain_methods(target, "__init__", "__call__", *public)
@@ -130,9 +138,9 @@ def explaining(target: T) -> T:
 
 
 def explain_methods(cls: type, *names: str) -> None:
-    """Wrap methods that a class of duograph defines: explain what was wrong after a failed call.
+    """Wrap the named methods of a class, so that they explain errors of wrong arguments.
 
-    Base classes call it for each subclass; classes of users remain as they are.
+    Base classes call it for each subclass; classes that users define remain as they are.
     """
     if cls.__module__.partition(".")[0] != "duograph":
         return
@@ -164,10 +172,11 @@ def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def is_ours_to_explain(error: Exception) -> bool:
-    """Return whether code of duograph and NumPy alone raised an exception of Python or NumPy.
+    """Return whether only code of duograph and NumPy raised an exception of Python or NumPy.
 
-    Errors of functions that the user passed go to the user as they are, and so does Python's error
-    for a wrong number of arguments, which no frame below the wrapper raised.
+    The exception of a function that the user passed is not ours, nor is Python's error for a wrong
+    number of arguments, which the wrapper's own frame raises. Nor is an error whose text already
+    says what was wanted.
     """
     if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
         return False
@@ -187,13 +196,13 @@ def is_ours_to_explain(error: Exception) -> bool:
 def explained(
     module: str, short: str, args: tuple[object, ...], kwargs: dict[str, object], error: Exception
 ) -> DuographError:
-    """Return the error of duograph for a call that failed with an error of Python or NumPy.
+    """Return the exception of duograph that explains a failed call.
 
     Args:
-        module: from which the function is imported.
+        module: module from which users import the function.
         short: the function's name in the module.
-        args, kwargs: of the call.
-        error: what it raised.
+        args, kwargs: arguments of the call.
+        error: the exception of Python or NumPy that the call raised.
     """
     if isinstance(error, MemoryError):
         return DeviceMemoryError(

@@ -50,7 +50,10 @@ class ParallelMode(str, enum.Enum):
 def _field(
     default: object, *, keyed: bool = False, allowed: tuple[object, ...] | None = None
 ) -> Any:
-    """Declare a field of `Settings`: default, allowed values, and whether compiled code uses it."""
+    """Declare a field of `Settings`.
+
+    `keyed` says that compiled code depends on it; `allowed` are its values, if there are few.
+    """
     return dataclasses.field(default=default, metadata={"keyed": keyed, "allowed": allowed})
 
 
@@ -136,7 +139,12 @@ def force(device: str | None, mode: int | None) -> None:
 
 
 def settle(owner: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """Replace what a program asks for by what `force` was told, and say so once."""
+    """Return the options that a program asks for, with those that `force` has set replaced.
+
+    Args:
+        owner: the public function that the program called, for the warning.
+        asked: options by name. Replacing one warns, the first time.
+    """
     changed = {k: v for k, v in _forced.items() if k in asked and asked[k] != v}
     for key, value in changed.items():
         said = "device_target" if key == "device_id" else key
@@ -228,7 +236,7 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def _check(key: str, value: Any) -> Any:
-    """Validate a new value for a setting; return the value in canonical form.
+    """Return a new value for a setting in canonical form.
 
     Raises:
         ArgumentValueError: the setting does not take this value.

@@ -73,7 +73,7 @@ __all__ = [
 
 
 class DType:
-    """One element type.
+    """One element type, such as float32; each is a singleton.
 
     Attributes:
         name: lower-case name, as NumPy spells it (``float32``, ``bool``).
@@ -81,6 +81,7 @@ class DType:
         itemsize: bytes of one element.
         kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex.
         is_floating, is_complex, is_integer: whether the kind is one of these.
+        index: position in `ALL` and in the table of promotions.
 
     Examples:
         >>> import duograph as ms
@@ -228,7 +229,7 @@ def as_dtype(value: object) -> DType:
 
 
 def _combine(a: DType, b: DType) -> DType:
-    """Return the dtype to which two dtypes are promoted; used to fill the promotion table."""
+    """Return the dtype to which two dtypes are promoted; the promotion table is made of it."""
     if a is b:
         return a
     kinds = "biufc"

@@ -18,20 +18,14 @@ class Effect:
 
 @dataclasses.dataclass(frozen=True)
 class Reads(Effect):
-    """Side effect of an op that reads mutable state.
-
-    `operand` names the operand with that state.
-    """
+    """Side effect of an op that reads mutable state, which the operand named `operand` holds."""
 
     operand: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Writes(Effect):
-    """Side effect of an op that writes mutable state.
-
-    `operand` names the operand with that state.
-    """
+    """Side effect of an op that writes mutable state, which the operand named `operand` holds."""
 
     operand: str
 

@@ -22,6 +22,9 @@ DuographError
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 ├── OnnxError (ValueError)             an ONNX model that cannot be read, run or written
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
+│   ├── RefusedError                   one that is refused at every syntax level
+│   ├── StrictAttributeError (AttributeError)  at STRICT, a method that needs data on the host
+│   └── StrictDeviceError (DeviceError)  another device than the function is compiled for
 ├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
 └── CaptureError (RuntimeError)        a captured constant of a compiled function changed
 OptionWarning (UserWarning)            an option was accepted that has no meaning here
@@ -66,7 +69,10 @@ class IndexRangeError(DuographError, IndexError):
     def of_axis(
         cls, name: str, index: int, axis: int | None, size: int, remark: str = ""
     ) -> IndexRangeError:
-        """Return the error of an index along an axis, where negative ones count from the end."""
+        """Return the exception for an index that is out of range for an axis of `size` elements.
+
+        `name` is the function for the message, `remark` its end.
+        """
         return cls(
             f"{name}: index {index} is out of range for axis {axis} of size {size}; "
             f"wanted {-size} to {size - 1}{remark}"
@@ -74,13 +80,16 @@ class IndexRangeError(DuographError, IndexError):
 
 
 class LabelRangeError(IndexRangeError, ArgumentValueError):
-    """Error: a label is no class, or a segment does not exist."""
+    """Raised if a label is no class, or a segment does not exist."""
 
     @classmethod
     def of(
         cls, name: str, label: object, classes: int, what: str = "label", remark: str = ""
     ) -> LabelRangeError:
-        """Return the error of a label, which is never negative."""
+        """Return the exception for a label outside 0 .. classes - 1.
+
+        `name` is the function for the message, `what` the word for a label, `remark` the end.
+        """
         return cls(f"{name}: got the {what} {label}; wanted 0 to {classes - 1}{remark}")
 
 
@@ -97,7 +106,7 @@ class BackendUnavailable(DeviceError):
 
 
 class BackendError(DuographError, RuntimeError):
-    """Error: a method or kernel of a backend failed, or returned what it must not return."""
+    """Raised if a method or kernel of a backend failed, or returned an invalid value."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):
@@ -113,7 +122,7 @@ class GradientError(DuographError, RuntimeError):
 
 
 class MissingRuleError(GradientError):
-    """Error: a gradient reached an op that has no rule for it."""
+    """Raised if a gradient reaches an op that has no gradient rule."""
 
     def __init__(self, op: str) -> None:
         super().__init__(
@@ -178,7 +187,7 @@ class JoinError(DuographError, TypeError):
 class CaptureError(DuographError, RuntimeError):
     """Raised if a value that a compiled function captured as a constant has changed.
 
-    Only if the setting `stale_captures` is "error".
+    This happens only if the setting `stale_captures` is "error".
     """
 
 
@@ -187,7 +196,7 @@ class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
 
 
 class StrictDeviceError(UnsupportedSyntaxError, DeviceError):
-    """Error: a function compiled for one device uses another one."""
+    """Raised if a function that is compiled for one device uses another one."""
 
 
 class RecursionDepthError(DuographError, RecursionError):
@@ -195,4 +204,4 @@ class RecursionDepthError(DuographError, RecursionError):
 
 
 class OptionWarning(UserWarning):
-    """Warning: an option was accepted that has no meaning here; said once for each option."""
+    """Warning that an accepted option has no meaning here; given once for each option."""

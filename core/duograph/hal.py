@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _infos(device_target: str | None) -> list[DeviceInfo]:
-    """Return the devices of a backend, by default of the current one."""
+    """Return descriptions of all devices of a backend, by default of the current one."""
     name = registry.current_device().name if device_target is None else device_target
     return registry.backend(registry.check_target(name)).devices()
 

@@ -1,8 +1,7 @@
 """Converts what users pass for a tensor (numbers, nested sequences, arrays) to NumPy arrays.
 
 `Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a
-caller
-replaces tensors inside a sequence by arrays first.
+caller replaces tensors inside a sequence by arrays first.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ Array: TypeAlias = np.ndarray[Any, Any]
 def array_of(data: object, dtype: DType | None, kind: str) -> Array:
     """Return a new C-contiguous NumPy array of a number, an array or a nested sequence.
 
-    Without a dtype, Python ints give int64 (uint64 above its range), floats float32, complex
+    Without a dtype, Python ints become int64 (uint64 above its range), floats float32, complex
     numbers complex128, and NumPy values keep their own dtype.
 
     Args:
         data: a number, an array, or a nested sequence of these.
-        dtype: the element type wanted.
-        kind: name of the type of what the user passed, for messages.
+        dtype: the element type wanted; None for the default above.
+        kind: name of the class that the user passed, for messages.
 
     Raises:
         DTypeError: the elements are not numbers.
@@ -65,9 +64,10 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
-    """Return a Python int as a 0-d NumPy array.
+    """Return a Python int as a 0-d NumPy array; it wraps around in an integer dtype too small.
 
-    It wraps around in integer dtypes too small for it.
+    Raises:
+        ArgumentValueError: the int has more than 64 bits.
     """
     if not -(2**63) <= value < 2**64:
         raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")

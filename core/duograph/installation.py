@@ -28,9 +28,9 @@ def run_check() -> None:
 
 
 def check() -> bool:
-    """Multiply two matrices on the current device and print whether the result is right.
+    """Multiply two matrices on the current device; return whether the product is right.
 
-    Returns whether it is.
+    Prints the outcome.
     """
     say = sys.stdout.write
     say(f"duograph version: {version.OWN}\n")

@@ -63,7 +63,7 @@ _ABSENT = object()
 
 
 class Builder(Protocol):
-    """Interface of what receives op calls: eager mode runs them, a graph builder appends nodes."""
+    """Interface of a receiver of op calls: eager mode runs them, a graph builder adds nodes."""
 
     def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
 
@@ -75,14 +75,14 @@ numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
 def drop_tables() -> None:
-    """Clear all ops' caches of prepared calls, after a change of rules or device."""
+    """Clear all ops' caches of prepared calls, after a change of an op's rules or of the device."""
     clear_cached_calls()
     for known in OPS.values():
         known.forget_calls()
 
 
 def rules_changed() -> None:
-    """Discard prepared calls, traced bodies and compiled code, after an op's rule changed."""
+    """Discard prepared calls, traced bodies and compiled code, after an op's rule was replaced."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     drop_tables()
@@ -218,7 +218,7 @@ class Op:
     def normaliser(self, rule: Function) -> Function:
         """Decorator that sets how users' arguments become those of the op's definition.
 
-        `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a
+        `rule(*args, **kwargs)` takes the users' arguments. It returns the op's arguments as a
         tuple, in the order of the definition, or a finished result that is not a tuple. Framework
         code calls the op with the arguments of the definition and skips the rule.
         """
@@ -237,8 +237,8 @@ class Op:
     def infer(self, rule: Function) -> Function:
         """Decorator that sets an op's type rule: from operand types to result type or types.
 
-        Default: an element-wise op has the broadcast shape of its operands and the dtype declared
-        by `result`; the body of any other composite is traced.
+        Without a rule, an element-wise op has the broadcast shape of its operands and the dtype
+        declared by `result`; of any other composite op, the body is traced.
         """
         self.infer_rule = rule
         return rule
@@ -246,7 +246,7 @@ class Op:
     def reference(self, rule: Function) -> Function:
         """Decorator that sets an op's NumPy reference, `rule(*arrays, **attributes)`.
 
-        Default: the body of a composite.
+        Without one, a composite op is computed by its body.
         """
         self.reference_rule = rule
         return rule
@@ -254,10 +254,9 @@ class Op:
     def scalar(self, rule: Function) -> Function:
         """Decorator that sets an op's scalar rule: how one element of the result is computed.
 
-        The rule is `rule(s, *scalars, **attributes)`: it returns an expression over symbolic
-        scalars, for
-        code generators. Attaching it makes the op element-wise. Default for a composite with
-        ``elementwise=True``: the expression that its body computes.
+        The rule `rule(s, *scalars, **attributes)` returns an expression over symbolic scalars, for
+        code generators. Attaching it makes the op element-wise. A composite op declared
+        ``elementwise=True`` has as its default the expression that its body computes.
         """
         self.scalar_rule = rule
         self.elementwise = True
@@ -268,16 +267,15 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how other ops compute an op, for backends without a kernel for it."""
+        """Decorator that sets how other ops compute an op, where a backend has no kernel."""
         self.decompose_rule = rule
         return rule
 
     def bprop(self, rule: Function) -> Function:
         """Decorator that sets an op's gradient rule, `rule(*operands, out, dout, **attributes)`.
 
-        The rule returns one cotangent, or NO_GRAD, for each operand. Default: the body of a
-        composite is
-        differentiated.
+        The rule returns one cotangent, or NO_GRAD, for each operand. Without a rule, the body of a
+        composite op is differentiated.
 
         Raises:
             ArgumentError: the rule does not take the operands, `out` and `dout`.
@@ -324,10 +322,10 @@ class Op:
         return _op_by_name, (self.name,)
 
     def _make_function(self, kinds: list[str]) -> Function:
-        """Create the Python function that applies an op, specialised for its kinds of parameters.
+        """Create the Python function that applies the op, specialised for its kinds of parameters.
 
-        It looks up the prepared call by the types of the operands, and dispatches when there is
-        none. `operator_function` is the variant without keywords, for Python's operators.
+        It looks up the prepared call by the operand types, and calls `dispatch` if there is none.
+        Also sets `operator_function`, the variant without keywords, for Python's operators.
         """
         if kinds == ["tensor", "tensor"]:
             return self._make_binary()
@@ -339,6 +337,7 @@ class Op:
         self.operator_function = function
         return function
 
+    # As `_make_function`, for two tensor operands and no attributes.
     def _make_binary(self) -> Function:
         table = self.table
 
@@ -374,6 +373,7 @@ class Op:
         self.operator_function: Function = binary
         return documented(binary_named, self)
 
+    # As `_make_function`, for one tensor operand and no attributes.
     def _make_unary(self) -> Function:
         table = self.table
 
@@ -416,7 +416,8 @@ class Op:
         """Return the cache key of an op's prepared call for given types and attributes.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
-        makes NaN equal to itself. Without operands, the device that the thread chose is part of it.
+        makes NaN equal to itself. For an op without operands the key has the device that the thread
+        chose, if any.
         """
         if not types and thread_state.device is not None:
             return (thread_state.device, *map(repr, attributes.values()))
@@ -462,16 +463,16 @@ class Op:
         return tuple(operands), attributes
 
     def check_attributes(self, attributes: Attributes) -> None:
-        """Raise ArgumentError if an attribute of an op call does not fit its annotation."""
+        """Raise ArgumentError if an attribute's value does not fit its annotation."""
         for name, value in attributes.items():
             accepted = self.parameters[self._index[name]].accepted
             if accepted is not None and not accepted.accepts(value):
                 raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {accepted.text}")
 
     def use_ints(self, attributes: AttributeDict) -> None:
-        """Convert bools to ints in attributes that are annotated as ints, before rules see them.
+        """Convert bools to ints, in place, in attributes that are annotated as ints.
 
-        True equals 1, so that a call with one would find what was prepared for the other.
+        True equals 1, so a call with True would otherwise share a cache key with one with 1.
         """
         for name in self._ints:
             value = attributes.get(name)
@@ -481,10 +482,9 @@ class Op:
                 attributes[name] = tuple([int(v) for v in value])
 
     def check_ranges(self, types: Sequence[TensorType | None], attributes: Attributes) -> None:
-        """Raise ArgumentValueError if an attribute that kernels index with is out of range.
+        """Raise ArgumentValueError if an axis in the attributes is negative, too large, repeated.
 
-        Raises:
-            ArgumentValueError: an axis that is negative, too large, or named twice.
+        The range follows from the number of axes of the first operand.
         """
         first = types[0]
         ndim = 0 if first is None else len(first.shape)
@@ -499,7 +499,7 @@ class Op:
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[object]) -> Operands:
-        """Return operands in the form that the op's rules take: as one tuple for a variadic op."""
+        """Return operands as positional arguments of rules: one tuple for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
     def result_types(
@@ -507,8 +507,8 @@ class Op:
     ) -> TensorType | tuple[TensorType, ...]:
         """Return the type, or tuple of types, of an op's results for given operand types.
 
-        The operand types must be promoted already. This is the check of
-        everything that kernels rely on beyond the kinds of attributes.
+        The operand types must be promoted already. Kernels rely on this check of types and
+        attributes.
 
         Raises:
             DuographError: the operands or attributes do not fit the op.
@@ -530,7 +530,7 @@ class Op:
         return found[0] if graph.single else found
 
     def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
-        """Return whether a composite op computes in float although operands are integers.
+        """Return whether a composite op computes in float for integer or bool operands.
 
         This is so if it has attributes that are real numbers.
         """

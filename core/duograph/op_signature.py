@@ -65,8 +65,10 @@ class _Accepted(NamedTuple):
     """Which values an attribute of an op accepts, and how error messages describe them.
 
     Attributes:
+        text: the description, such as "an int of 64 bits".
         accepts: predicate of a value.
-        fits: predicate of an accepted value and the number of axes of the first operand.
+        fits: predicate of an accepted value and the number of axes of the first operand; None if
+            there is no range to check.
     """
 
     text: str
@@ -165,6 +167,7 @@ def parameters_of(function: Callable[..., object]) -> list[Parameter]:
     ]
 
 
+# The kind of a parameter (see `Parameter`) with this annotation.
 def _kind_of(annotation: str) -> str:
     text = annotation.replace(" ", "")
     if text == "Tensor":
@@ -177,7 +180,7 @@ def _kind_of(annotation: str) -> str:
 
 
 class Signature(Protocol):
-    """Interface of an op as far as binding call arguments to its parameters needs it."""
+    """Interface of an op for `values_of`: its name and parameters."""
 
     name: str
     parameters: list[Parameter]
@@ -239,7 +242,7 @@ def has_body(function: Callable[..., object]) -> bool:
 
 
 def plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a bound method in a function of its own, whose name and documentation can be set."""
+    """Return a new function that calls `call_bound`; unlike a bound method it can be renamed."""
 
     def general(*args: object, **kwargs: object) -> object:
         return call_bound(*args, **kwargs)
@@ -250,9 +253,9 @@ def plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
 def documented(
     function: Callable[..., Any], of: Op, signature: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """Give a function the name and documentation of an op, and a signature; return it.
+    """Give a function the name and documentation of the op `of`; return the function.
 
-    The signature is that of `signature`, or of the function that defines the op if it is None.
+    Its signature becomes that of `signature`, or of the function that defines the op.
     """
     function.__name__ = of.name if signature is None else of.__wrapped__.__name__
     function.__qualname__ = function.__name__

@@ -27,8 +27,8 @@ def check_options(owner: str, **given: object) -> None:
     Each option is warned of once in a process, and only if its value differs from its default.
 
     Args:
-        owner: the callable, as the table names it.
-        given: values by name.
+        owner: the public function or class, as the option table names it.
+        given: values by option name.
 
     Raises:
         ArgumentError: an option that the table does not list.
@@ -56,14 +56,14 @@ def warn_moot(owner: str) -> None:
 
 
 def _asks_nothing(value: object, default: object) -> bool:
-    """Return whether an option was left at its default."""
+    """Return whether an option's value is its default."""
     if value is default:
         return True
     return isinstance(value, (bool, int, float, str)) and value == default
 
 
 def _warn(options: list[Option]) -> None:
-    """Warn of the options that were not warned of before; one warning for each reason."""
+    """Warn of options that this process has not warned of; one warning for each reason."""
     names: dict[str, list[str]] = {}
     for option in options:
         if (option.owner, option.name) not in _said:
@@ -77,11 +77,11 @@ def _warn(options: list[Option]) -> None:
 
 
 def warn_unused(owner: str, name: str, instead: str = "") -> None:
-    """Warn, once in a process, that an option that works has no effect beside the others given.
+    """Warn, once in a process, that a working option has no effect beside the others given.
 
     Args:
-        owner, name: a row of the table.
-        instead: what is done where the value itself is the reason; by default the row says it.
+        owner, name: callable and option; a row of the option table.
+        instead: the end of the warning; by default it is taken from the table.
     """
     if (owner, name) not in _said:
         _said.add((owner, name))
@@ -90,7 +90,7 @@ def warn_unused(owner: str, name: str, instead: str = "") -> None:
 
 
 def _warn_user(text: str) -> None:
-    """Warn at the innermost line outside duograph."""
+    """Give a warning whose line is the innermost line of code outside duograph."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back

@@ -21,10 +21,10 @@ class Option(NamedTuple):
     Attributes:
         owner: the public callable that takes the option, as written after ``duograph.``.
         name: its keyword; "" for a callable that as a whole has no meaning here.
-        status: WORKS, MOOT (it has no meaning here, said once by a warning) or REFUSED.
+        status: WORKS, MOOT (the option has no meaning here, and one warning says so) or REFUSED.
         about: what the option does, why it has no meaning here, or what to use instead.
-        value: source text of a value that asks for something; the tests pass it.
-        default: the value that asks for nothing.
+        value: Python source of a value other than the default; the tests pass it.
+        default: the value that changes nothing.
     """
 
     owner: str
@@ -41,7 +41,7 @@ def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option
     Args:
         status: the status of all these options.
         owner: the callable.
-        rows: value and default may be left out.
+        rows: the tuples; value and default may be left out.
     """
     for name, about, *rest in rows:
         yield Option(owner, str(name), status, str(about), *rest)  # type: ignore[arg-type]
@@ -327,7 +327,7 @@ _FINITE = "decompositions on the host refuse what is not finite, other functions
 
 
 def _scipy(name: str, *more: tuple[object, ...], operand: str = "a") -> Iterator[Option]:
-    """Yield the options that a function of `scipy.linalg` has for SciPy's sake."""
+    """Yield the options of a function of `scipy.linalg` that exist only because SciPy has them."""
     overwrite = (f"overwrite_{operand}", _BUFFERS, "True", False)
     finite = ("check_finite", _FINITE, "False", True)
     yield from _rows(MOOT, f"scipy.linalg.{name}", overwrite, finite, *more)
@@ -606,10 +606,10 @@ OPTIONS: dict[tuple[str, str], Option] = {(o.owner, o.name): o for o in _TABLE}
 
 
 def options_of(owner: str) -> tuple[Option, ...]:
-    """Return the rows of one callable, in the order of the table."""
+    """Return all rows of one callable, in the order of the table."""
     return tuple(o for o in _TABLE if o.owner == owner)
 
 
 def defaults_of(owner: str, status: str) -> dict[str, object]:
-    """Return the defaults by name of the options of one callable that have a status."""
+    """Return the defaults, by name, of one callable's options that have the given status."""
     return {o.name: o.default for o in options_of(owner) if o.status == status}

@@ -172,7 +172,7 @@ class Parameter(Tensor):
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
     def _after_write(self) -> Tensor:
-        """Return what functions return that have written to this Parameter: its new value."""
+        """Return the result of an in-place method that wrote to this Parameter: its value."""
         return self.value()
 
     def _host_or_handle(self) -> Array | Handle:
@@ -228,7 +228,7 @@ class Parameter(Tensor):
 
 
 def _check_initial(value: Tensor) -> None:
-    """Raise GradientError if a derivative records the tensor that a new Parameter is made from."""
+    """Raise GradientError if a derivative records the tensor from which a Parameter is made."""
     if is_recorded(value):
         raise GradientError(
             "Parameter: got a Tensor that is being differentiated as the initial value, through "

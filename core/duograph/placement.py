@@ -1,8 +1,8 @@
 """Moves tensors' data to devices, creates deferred initial values, and parses device names.
 
-Host data is sent to a device once, when an op first uses it (`commit`). The module also keeps the
-registry of buffer handles from which cached values were computed (`watched`), because whatever
-gives a tensor another buffer must drop these values.
+An op copies host data to a device once, when it first uses it (`commit`). The module also has the
+registry `watched` of buffers from which cached values were computed. Code that lets a buffer be
+written, or assigns a tensor another one, must call `release` to drop these values.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ commit_lock = new_lock()
 
 
 class CachedValues(Protocol):
-    """Interface of a cache of values that were computed from tensors' buffers."""
+    """Interface of a cache of values computed from tensors' buffers; it can discard them."""
 
     def drop(self) -> None:
-        """Discard cached values, because the memory they were computed from may change."""
+        """Discard the cached values, because a buffer that they were computed from may change."""
 
 
 # By id of a handle: weak references to the values cached from its contents.
@@ -46,7 +46,7 @@ watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
 
 
 def release(handle: Handle) -> None:
-    """Drop the values cached from a buffer, whose memory may be written from now on."""
+    """Drop the values cached from a buffer, because its memory may be written from now on."""
     for ref in watched.get(id(handle), ()):
         cached: CachedValues | None = ref()
         if cached is not None:
@@ -54,7 +54,10 @@ def release(handle: Handle) -> None:
 
 
 def materialise(t: Tensor) -> None:
-    """Create the data of a tensor that was made with an Initializer, by running that."""
+    """Create the data of a tensor that was made with an Initializer, by running the Initializer.
+
+    Does nothing for a tensor that has data.
+    """
     if hasattr(t, "_init"):
         init = t._init
         array = np.empty(t._type.shape, t._type.dtype.np)
@@ -68,9 +71,13 @@ def materialise(t: Tensor) -> None:
 def commit(t: Tensor, device: Device, own: bool = False) -> None:
     """Copy a tensor's host data to a device, where the tensor stays from then on.
 
+    Does nothing for a tensor that is on a device already.
+
     Args:
-        own: copy to memory of the device even where it could share the array's, so that a program
-            may overwrite it.
+        t: the tensor, changed in place.
+        device: the device.
+        own: copy to memory of the device even where the device could share the array's memory, so
+            that a program may overwrite the buffer.
 
     Raises:
         DTypeError: the device has no such dtype.

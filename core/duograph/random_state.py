@@ -1,8 +1,8 @@
 """The random state: a seed and a position, from which every random op derives its numbers.
 
 The numbers are Philox 4x32-10 of (seed, position, index) alone (Salmon et al., "Parallel random
-numbers: as easy as 1, 2, 3", 2011), so they are the same on every backend. Every random op takes
-one position, whether its result is used or not. Nothing here runs on a device.
+numbers: as easy as 1, 2, 3", 2011), so they are the same on every backend. Every random op advances
+the position by one, whether its result is used or not. Nothing here runs on a device.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ on_seed: list[Callable[[int], None]] = []
 
 
 def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Return `count` uint32 words; word i is word i % 4 of the block with counter (i // 4, offset).
+    """Return `count` random uint32 words of the Philox generator.
+
+    Word i is word i % 4 of the block with counter (i // 4, offset).
 
     Args:
         state: key low, key high, offset low, offset high.
@@ -153,7 +155,7 @@ class Generator:
             self._position = int.from_bytes(data[8:], "little")
 
     def take(self) -> tuple[int, int]:
-        """Return a random generator's (seed, position) for one op, and advance the position."""
+        """Return the generator's (seed, position) for one random op; advance the position."""
         with self._lock:
             position = self._position
             self._position = position + 1
@@ -167,12 +169,17 @@ default_generator = Generator()
 
 
 def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """Return the generator state for the next random op: key low, high, offset low, high (uint32).
+    """Advance a generator by one position; return the state for the next random op.
+
+    The state has four uint32: key low, key high, offset low, offset high.
 
     Args:
         seed: the op's own seed: the numbers then depend on it, on that of `set_seed` if it was
             called, and on the position.
         generator: default the global one.
+
+    Raises:
+        NeedsValue: a function is being compiled or traced.
     """
     if staged_builder() is not None or not getattr(thread_state.builder, "draws", True):
         raise NeedsValue("got a random number that is made on the host, while compiling")

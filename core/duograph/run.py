@@ -1,7 +1,8 @@
-"""Run a program for MindSpore on duograph: `duograph run script.py`, `python -m duograph.run`.
+"""Runs a program for MindSpore on duograph: `duograph run script.py`.
 
-The `duograph` command and Python call `main`. The program sees the arguments, `__main__`, search
-path and exit status that it sees under `python script.py`; tracebacks start at its own code.
+The `duograph` command and `python -m duograph.run` call `main`. The program sees the same
+arguments, `__main__`, search path and exit status as under `python script.py`; tracebacks start at
+its own code.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return our arguments, up to the program's name, and the program's own ones."""
+    """Split a command line into arguments of `duograph run` and those of the program.
+
+    The first part ends with the program's name.
+    """
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
         if arguments[at].startswith("-m"):
@@ -122,14 +126,18 @@ def _run_module(module: str, arguments: list[str]) -> int:
 
 
 def _search_first(folder: str) -> None:
-    """Put the program's folder where Python has put the one of this command."""
+    """Make `folder` the first entry of `sys.path`, in place of the folder of this command."""
     if getattr(sys.flags, "safe_path", False):
         return
     sys.path[:1] = [folder]
 
 
 def _run(run: Callable[[], dict[str, object]]) -> int:
-    """Let runpy run the program, and keep its names in `__main__` for exit handlers and threads."""
+    """Call `run`, which runs a program by runpy and returns its names; return exit status 0.
+
+    The names stay in `__main__`, where exit handlers and threads may read them, even if the program
+    raises.
+    """
     try:
         names = run()
     except BaseException as error:  # SystemExit too; all are raised again
@@ -152,7 +160,10 @@ def _keep(names: dict[str, object]) -> None:
 def _from_program_on(
     kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
 ) -> None:
-    """Print an exception without the frames of this command and of runpy before the program's."""
+    """Print an exception with a traceback that starts at the program's own code.
+
+    It is installed as `sys.excepthook`; the frames of this command and of runpy are left out.
+    """
     last, frame = None, trace
     while frame is not None:
         if frame.tb_frame.f_code.co_filename in OURS:

@@ -1,8 +1,8 @@
-"""The process's mutable state that op calls, the tape and compiled functions read on each call.
+"""Mutable state of the process that op calls, the tape and compiled functions read.
 
-`runtime_state` is the only instance; every layer reads it and the layer that owns a field writes
-it.
-The module holds data alone: it must not import any other part of the package.
+`runtime_state` is the state of the process, `thread_state` that of the present thread. Every layer
+reads them, and the layer that owns a field writes it. The module holds data alone: it must not
+import any other part of the package, except locks.
 """
 
 from __future__ import annotations
@@ -46,28 +46,27 @@ class RuntimeState:
         settings_version: changes when a setting is written or the rules of an op are replaced.
         bindings_version: changes when an existing Tensor gets another buffer or type.
         rules_version: how many times rules of ops were replaced after their definition.
-        cells_version: how many times an attribute, member or hook of a Cell, or a flag of a
-            Parameter, was set, and how many times the policy for their changes was.
-        derivatives: derivatives that are recording now, in all threads. At 0, a tensor whose type
-            still says that it is recorded (its derivative is over) counts as a plain one.
-        horizon: sequence number at which the first of these derivatives began: an edge with a
-            smaller number belongs to a derivative that is over.
-        staging: evaluations of Python source into graphs that are running now, in all threads.
-            While it is not 0 every op call goes to the current builder, because tensors that a
-            compiled function captures are inputs of its graph, whatever their type.
-        seed: what `set_seed` or `manual_seed` was called with last; None before, and after
-            `seed()`.
+        cells_version: how many times an attribute, member or hook of a Cell, a flag of a Parameter,
+            or the setting `stale_captures` was set.
+        derivatives: number of derivatives that are recording now, in all threads. At 0, a tensor
+            whose type still says that it is recorded counts as a plain one.
+        horizon: tape sequence number at which the first of these derivatives began. A tape edge
+            with a smaller number belongs to a derivative that has ended.
+        staging: number of evaluations of Python source into graphs that are running now, in all
+            threads. While it is not 0 every op call goes to the current builder, because tensors
+            that a compiled function captures are inputs of its graph, whatever their type.
+        seed: the argument of the last call of `set_seed` or `manual_seed`; None before the first
+            and after `seed()`.
         eager_builder: runs ops immediately; installed by `execution.eager`.
         prepare_call: returns a faster function for calls like one that has run, or None; installed
             by `execution.eager`.
-        expand_body: traces the body of a composite to a graph; installed by `ir.builder`.
-        scalar_of_body: runs the body of an element-wise composite on symbolic scalars; installed by
-            `backend.codegen`.
+        expand_body: traces the body of a composite op to a graph; installed by `ir.builder`.
+        scalar_of_body: runs the body of an element-wise composite op on symbolic scalars; installed
+            by `backend.codegen`.
         load_compiler: returns the package `duograph.compiler`, which is imported when a Cell is
-            first
-            compiled; installed by the package itself.
+            first compiled; installed by the package itself.
         check_device: validates a `device_target`; installed by `backend.registry`.
-        default_device: the name of the device that an op would run on now; installed by
+        default_device: returns the name of the device on which an op would run now; installed by
             `backend.registry`.
     """
 
@@ -104,9 +103,9 @@ class RuntimeState:
         self._lock = new_lock()
 
     def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
-        """Count one more running derivative.
+        """Count one more running derivative; the first sets `horizon`.
 
-        The first stores the tape position at which it began.
+        `next_sequence` returns the next sequence number of the tape.
         """
         with self._lock:
             if not self.derivatives:
@@ -124,7 +123,7 @@ class RuntimeState:
             self.staging += 1
 
     def leave_staging(self) -> None:
-        """Count one evaluation of Python source to a graph less."""
+        """Count one running evaluation of Python source to a graph less."""
         with self._lock:
             self.staging -= 1
 
@@ -133,15 +132,15 @@ runtime_state = RuntimeState()
 
 
 class _ThreadState(threading.local):
-    """Per-thread state: the graph builder that gets op calls, and nesting depths.
+    """Per-thread state: the receiver of op calls, and nesting depths.
 
     Attributes:
-        builder: receives the thread's op calls; None runs them eagerly.
-        call_depth: nesting of named graphs that call each other.
-        derivative_depth: derivatives that this thread is inside of.
+        builder: graph builder that receives the thread's op calls; None runs them eagerly.
+        call_depth: nesting of running calls of named graphs.
+        derivative_depth: number of derivatives that this thread is inside of.
         device: the device of the thread's ops on host data; None leaves it to the settings.
-        recorded_writes: tensors, by id, that took a recorded value in place; the end of the
-            outermost derivative detaches them.
+        recorded_writes: tensors, by id, to which a recorded value was written in place. The end of
+            the thread's outermost derivative detaches them from the tape.
     """
 
     builder: Builder | None = None

@@ -1,9 +1,9 @@
-"""The Tensor class: a reference to an immutable, dense, C-ordered buffer, which can be rebound.
+"""The Tensor class: a reference, which can change, to an immutable, dense, C-ordered buffer.
 
-Assignment in place, `x[i] = v` and methods such as `add_` rebind the tensor to another buffer, so
-buffers kept for gradients never change. This module has construction, conversion to Python and
-NumPy, and device moves; operators and most methods are installed from the op table by
-`ops/__init__.py`. It must not depend on particular ops.
+Assignment in place, `x[i] = v` and methods such as `add_` give the tensor another buffer, so
+buffers saved for gradients never change. This module has construction, conversion to Python and
+NumPy, and device moves; `ops/__init__.py` installs operators and most methods from the op table. It
+must not depend on particular ops.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initial
 
 
 def install_recorded_values(make: Callable[[Any, DType | None], Tensor]) -> None:
-    """Set the function that makes a recorded tensor of data with recorded tensors in it."""
+    """Set the function that makes a recorded tensor from data that contains recorded tensors."""
     global _recorded_value
     _recorded_value = make
 
@@ -124,7 +124,7 @@ class Tensor(TensorMethods):
             builder.made(self)
 
     def _take(self, made: Tensor, device: str | None) -> None:
-        """Set up a tensor with the value and tape edge of another, moved to `device`."""
+        """Take the buffer, type and tape edge of another tensor, moved to `device` if given."""
         if device is not None:
             made = made.move_to(device)
         self._buf, self._type = made._buf, made._type
@@ -132,7 +132,7 @@ class Tensor(TensorMethods):
             self._edge = made._edge
 
     def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
-        """Initialise a tensor without data: with an Initializer, or as a description of a shape."""
+        """Initialise a tensor without data: with an Initializer, or as a placeholder of a shape."""
         if shape is None:
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
@@ -194,7 +194,7 @@ class Tensor(TensorMethods):
             del self._init
 
     def _after_write(self) -> Tensor:
-        """Return what functions return that have written to this tensor: the tensor itself."""
+        """Return the result of an in-place method that wrote to this tensor: the tensor."""
         return self
 
     # ---- properties ---------------------------------------------------------------------------
@@ -361,7 +361,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return as numbers a tensor that was passed for an attribute, such as an axis."""
+        """Return a tensor that was passed for an attribute, such as an axis, as Python numbers."""
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -481,12 +481,12 @@ class Tensor(TensorMethods):
         return self
 
     def value(self) -> Tensor:
-        """Return the tensor itself; `Parameter.value` returns a detached value."""
+        """Return the tensor itself; `Parameter.value` returns a new Tensor."""
         return self
 
 
 def is_recorded(t: Tensor) -> bool:
-    """Return whether a running derivative records a tensor of real or complex numbers."""
+    """Return whether a running derivative records a tensor; False for integers and bools."""
     type_ = t._type
     return bool(
         type_.level
@@ -501,7 +501,7 @@ MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.n
 
 
 def _check_reader(t: Tensor) -> None:
-    """Refuse to show the values of a recorded tensor to a function of the framework.
+    """Raise GradientError if a function of the framework reads the values of a recorded tensor.
 
     The user's own code may read them: they are constants there, by definition.
     """
@@ -527,7 +527,7 @@ def _holds_recorded(data: object) -> bool:
 
 
 class Placeholder:
-    """Marks a tensor that describes a shape and has no data; None in the shape is a free axis."""
+    """Marks a tensor that describes a shape and has no data; None is a symbolic dimension."""
 
     def __init__(self, shape: tuple[int | None, ...]) -> None:
         self.shape = shape
@@ -568,7 +568,7 @@ def _unpickle(array: Array, dtype: str) -> Tensor:
 
 
 def check_data_options(data: tuple[int, ...], shape: Any, init: Any) -> None:
-    """Check the options of `Tensor(input_data, shape=shape, init=init)` for data of a shape."""
+    """Raise unless the options of `Tensor(input_data, shape, init)` fit data of shape `data`."""
     if init is not None:
         raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
     if shape is not None and shape_tuple(shape) != data:

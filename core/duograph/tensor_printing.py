@@ -1,9 +1,9 @@
 """Formats tensors as text, in the layout of MindSpore.
 
 Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to one
-width.
-Axes of more than 6 elements are abbreviated to 3 at each end; a tensor of one axis only above 1,000
-elements. A long line of one axis is wrapped. `Tensor.__repr__` and the compiled `print` use this.
+width. An axis of more than 6 elements is abbreviated to 3 at each end; that of a 1-d tensor only
+above 1,000 elements. A long line of one axis is wrapped. `Tensor.__repr__` and the compiled `print`
+call it. It never changes a value.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _shown(length: int, ndim: int) -> tuple[list[int], bool]:
-    """Return (indices of a tensor's axis to print, whether some are left out)."""
+    """Return the indices to print along an axis of `length`, and whether some are left out.
+
+    `ndim` is the number of axes of the tensor.
+    """
     if length > (LONG_VECTOR if ndim == 1 else LONG_AXIS):
         return [*range(EDGE), *range(length - EDGE, length)], True
     return list(range(length)), False
@@ -76,7 +79,11 @@ def _body(array: Array, dtype: DType) -> str:
 
 
 def _brackets(texts: Array, cuts: list[bool], width: int, depth: int) -> str:
-    """Put formatted elements in nested brackets; `cuts` says for each axis if it is abbreviated."""
+    """Join formatted elements, padded to `width`, in nested brackets.
+
+    `cuts` says for each axis whether it is abbreviated; `depth` is the number of enclosing
+    brackets.
+    """
     if texts.ndim == 1:
         items = [t.rjust(width) for t in texts]
         if cuts[0]:

@@ -20,14 +20,16 @@ class Traits(NamedTuple):
     Attributes:
         folds: kinds of operand dtypes (letters of `DType.kind`) for which the NumPy reference
             computes the same bits as every kernel, so that a pass may fold constants.
-        reduction: how a reduction over the attribute `axis` combines elements.
-        gather: how the op reads its first operand through its second, an index along `axis`:
-            one index selects a whole row, or a single element.
-        scatter: how rows of the third operand meet the rows of the first that the second operand
-            names: they are added, or replace them.
-        per_axis: attributes of a movement op that have one item per axis of operand and result.
-        broadcasts: the result repeats elements of the operand and computes nothing.
-        checks: the kernel raises IndexRangeError for an index or label that is out of range.
+        reduction: how a reduction over the attribute `axis` combines elements; None for an op that
+            is no reduction.
+        gather: what one index selects in an op that reads its first operand at the indices in its
+            second, along `axis`: a whole row, or a single element.
+        scatter: how an op writes rows of its third operand to those rows of the first that the
+            second operand names: "+" adds them, "=" replaces.
+        per_axis: names of the attributes of a movement op that have one item per axis.
+        broadcasts: whether the result only repeats elements of the operand.
+        checks: whether the kernel raises IndexRangeError for an index or label that is out of
+            range.
     """
 
     folds: str = ""

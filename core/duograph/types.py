@@ -23,7 +23,10 @@ Shape = tuple[int, ...]
 
 
 class Device:
-    """One device of a backend: ``name`` is the device_target, ``index`` the device_id."""
+    """One device of a backend: ``name`` is the device_target, ``index`` the device_id.
+
+    Equal devices are one object.
+    """
 
     __slots__ = ("name", "index")
     _all: dict[tuple[str, int], Device] = {}
@@ -74,6 +77,7 @@ class TensorType:
     plain: TensorType
     _variants: dict[tuple[Device | None, int], TensorType]
 
+    # The interned type without device and level; raises ShapeError for invalid sizes.
     @staticmethod
     def of(shape: Shape, dtype: DType) -> TensorType:
         interned = TensorType._plain.get((shape, dtype))
@@ -103,7 +107,7 @@ class TensorType:
         return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return this tensor type on another device and with another gradient recording level."""
+        """Return this tensor type with another device and another gradient recording level."""
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -118,7 +122,7 @@ class TensorType:
 
     @property
     def committed_device(self) -> Device:
-        """The device of a tensor type that must have one."""
+        """The device of this tensor type, which must have one."""
         assert self.device is not None
         return self.device
 
@@ -127,7 +131,7 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """Return this tensor type with another shape or dtype, and without a device."""
+        """Return this type with another shape or dtype, and without device and level."""
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )
@@ -150,14 +154,20 @@ class _Interned(weakref.ref[TensorType]):
 
 
 def _forget(interned: _Interned) -> None:
-    """Remove a tensor type that was freed from the table, unless an equal one replaced it."""
+    """Remove a freed tensor type from the table of interned types.
+
+    An equal type that has replaced it there stays.
+    """
     with TensorType._lock:
         if TensorType._plain.get(interned.key) is interned:
             del TensorType._plain[interned.key]
 
 
 class HostType:
-    """The type of a graph value that is no tensor: a Python number, another object, or a stack."""
+    """The type of a graph value that is no tensor: a Python number, another object, or a stack.
+
+    There are five: INT, FLOAT, BOOL, OBJECT and STACK.
+    """
 
     __slots__ = ("name",)
 

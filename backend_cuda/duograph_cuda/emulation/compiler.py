@@ -1,7 +1,7 @@
 """Compiles CUDA C++ to a host library with the machine's C++ compiler (g++, or `CXX`).
 
 A header of the emulation defines CUDA's keywords and built-in functions for the host compiler. The
-emulated driver loads the libraries.
+emulated driver loads the libraries. Only tests use this.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def command() -> list[str] | None:
 
 @functools.cache
 def _machine_flags() -> tuple[str, ...]:
-    """Return the compiler flags that make fused multiply-add one instruction on this CPU.
+    """Return the compiler flags by which a fused multiply-add is one instruction on this CPU.
 
-    There are none if the processor lacks the instruction. The library function takes a hundred
-    instructions.
+    There are none if the processor lacks the instruction; a call of the C library, which takes a
+    hundred instructions, computes it then.
     """
     try:
         facts = pathlib.Path("/proc/cpuinfo").read_text()
@@ -94,7 +94,7 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """Compile the C++ library that runs emulated kernels; return the library's bytes."""
+        """Compile the C++ library that runs emulated kernels (machine.cpp); return its bytes."""
         text = (HERE / "machine.cpp").read_text()
         return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
 

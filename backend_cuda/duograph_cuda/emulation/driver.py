@@ -1,8 +1,8 @@
 """An emulation of the CUDA driver in Python, with the functions of `cuda.bindings.driver`.
 
-The backend's code for contexts, memory, modules and launches therefore runs as on a GPU. The
+With it, the backend's code for contexts, memory, modules and launches runs as on a GPU. The
 emulation also detects errors that a GPU would not report: fresh memory holds NaN patterns, and
-every buffer of a launch is checked for writes outside its bounds.
+after each launch every buffer is checked for writes outside its bounds.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class EmulatedDriver:
         self.capture: list[Any] | None = None
 
     def machine(self) -> ctypes.CDLL:
-        """Return the library that runs emulated CUDA kernels, built at the first launch."""
+        """Return the library that runs emulated CUDA kernels, built at the first call."""
         if self._machine is None:
             found = _load(self.compiler.machine())
             found.dg_problem.restype = ctypes.c_char_p
@@ -153,7 +153,7 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuGetProcAddress(self, name: bytes, version: int, flags: int) -> Answer:
-        """Return the address of a C function that calls the method of that name."""
+        """Return the address of a C function that calls this object's method of the given name."""
         text = name.decode()
         if text not in self.pointers:
             self.pointers[text] = _POINTERS[text](self)
@@ -174,7 +174,10 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
-        """Return the error of a driver call that is illegal in stream capture: code and message."""
+        """Return the error answer of a driver call that is illegal while the stream captures.
+
+        `what` names the call; `rest` are its results besides the status code.
+        """
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
@@ -186,7 +189,7 @@ class EmulatedDriver:
     # ---- memory ---------------------------------------------------------------------------------
 
     def cuMemAlloc(self, nbytes: int) -> Answer:
-        """Allocate emulated device memory, with guard zones around it."""
+        """Allocate emulated device memory with guard zones on both sides; return its address."""
         if self.capture is not None:
             return self._captures("cuMemAlloc", 0)
         if nbytes <= 0:
@@ -357,7 +360,7 @@ class EmulatedDriver:
 
 
 class _Kernel(ctypes.Structure):
-    """The C struct `dg_kernel` of machine.h, which describes an emulated kernel launch."""
+    """The C struct `dg_kernel` of machine.h, which describes a kernel in a compiled library."""
 
     _fields_ = [
         ("run", ctypes.c_void_p),

@@ -1,4 +1,7 @@
-"""Mixed precision: casting of networks to 16-bit floats, and loss scaling (`mindspore.amp`)."""
+"""Mixed precision: casting of networks to 16-bit floats, and loss scaling (`mindspore.amp`).
+
+User code and `Model` call it. It is built on `nn` and `ops`.
+"""
 
 from __future__ import annotations
 

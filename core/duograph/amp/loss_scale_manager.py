@@ -1,4 +1,7 @@
-"""Loss scale managers, which tell `Model` and `build_train_network` how to scale the loss."""
+"""Loss scale managers, which tell `Model` and `build_train_network` how to scale the loss.
+
+Users construct them. They hold numbers only; training Cells in `nn.wrap` do the scaling.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", 
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Apply a function to each item of nested tuples and lists; return a copy with the results."""
+    """Apply a function to each item of nested tuples and lists; return the same structure."""
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(v, function) for v in value)
     return function(value)

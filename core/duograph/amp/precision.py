@@ -1,4 +1,7 @@
-"""Makes networks compute in 16-bit floats, and builds training steps in mixed precision."""
+"""Makes networks compute in 16-bit floats, and builds training steps in mixed precision.
+
+User code and `Model` call it. It only marks Cells; a Cell casts when it is called.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _BLACK: list[type[Cell]] = [
 
 
 class _OutputTo32(Cell):
-    """Cell (network layer) that runs another one and casts its floating results to float32."""
+    """Cell (network layer) that calls another Cell and casts its 16-bit results to float32."""
 
     def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)
@@ -80,9 +83,9 @@ def get_black_list() -> list[type[Cell]]:
 
 
 def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Make the Cells (layers) of chosen classes compute in `dtype`.
+    """Mark the Cells (layers) of the chosen classes in a network to compute in `dtype`.
 
-    A Cell that has a float type set keeps it.
+    A Cell that is marked with a dtype already keeps it.
     """
     for _, cell in network.cells_and_names():
         if isinstance(cell, chosen) and cell._float_type is None:
@@ -90,7 +93,7 @@ def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> 
 
 
 def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Make a network compute in `dtype`, but its layers of the `kept` classes in float32."""
+    """Mark a network to compute in `dtype`, except its layers of the `kept` classes in float32."""
     network.to_float(dtype)
     for _, cell in network.cells_and_names():
         if isinstance(cell, kept):

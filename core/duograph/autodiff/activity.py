@@ -1,7 +1,7 @@
 """Activity analysis: which values of a graph depend differentiably on chosen parameters.
 
-`linearize` keeps cotangents (gradients that flow backwards) for such *active* values only. The
-analysis never builds graphs and looks at types and ops alone, not at values.
+`linearize` computes cotangents for such *active* values only. The analysis builds no derivative,
+and looks at types and ops alone, never at values.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def has_cotangent(type_: ValueType) -> bool:
 
 
 def expandable(op: Op) -> bool:
-    """Return whether an op has no gradient rule, so that its body is differentiated."""
+    """Return whether an op is differentiated by its body, because it has no gradient rule."""
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 
 def passes_on(op: Op) -> bool:
-    """Return whether results of an op can have a gradient with respect to its operands."""
+    """Return whether results of an op may depend differentiably on its operands."""
     return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
 
 
@@ -51,7 +51,7 @@ def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...
 
 
 def lost_in_bprop(name: str) -> GradientError:
-    """Return the error for a function whose `bprop` leaves out a value that it depends on."""
+    """Return the error for a `bprop` that has no gradient for a value which the function reads."""
     return GradientError(
         f"{name}: the function uses a Tensor or Parameter that is being differentiated and is not "
         f"an input, so that its bprop has no gradient for it; wanted it as an input, or "
@@ -60,7 +60,7 @@ def lost_in_bprop(name: str) -> GradientError:
 
 
 def forward_uses(graph: Graph) -> set[int]:
-    """Return the positions of the parameters that a graph uses."""
+    """Return the positions of the parameters that a node or the outputs of a graph read."""
     used = {i for node in graph.nodes for i in node.operands if i is not None}
     return {i for i in range(graph.n_params) if i in used or i in graph.outputs}
 
@@ -68,7 +68,7 @@ def forward_uses(graph: Graph) -> set[int]:
 class Activity:
     """Cached activity analysis: which graph values depend on differentiated parameters.
 
-    Loops and recursive calls are iterated to a fixed point.
+    Loops and recursive calls are analysed repeatedly until the answer stays the same.
     """
 
     def __init__(self) -> None:
@@ -136,6 +136,8 @@ class Activity:
                 return found
             guess = found
 
+    # For each result of a node, whether it depends on a differentiated value; `operands` says which
+    # operands do.
     def _node(self, graph: Graph, node: GraphNode, operands: Sequence[bool]) -> Sequence[bool]:
         name, attributes = node.op.name, node.attributes
         if name == "switch":

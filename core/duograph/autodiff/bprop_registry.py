@@ -88,7 +88,10 @@ class BpropRegistry:
         return decorate
 
     def get(self, prim: object) -> Callable[[Mapping[str, object]], Bprop] | None:
-        """Return an op's getter (a function from its attributes to its gradient rule), or None."""
+        """Return the function from an op's attributes to its gradient rule; None if it has no rule.
+
+        `prim` is a primitive class, an op, or the name of either.
+        """
         return _find(prim)[0].bprop_rule
 
 
@@ -96,7 +99,8 @@ def _takes_attributes(bprop: Bprop, op: Op) -> bool:
     """Return whether a gradient rule takes the op's attributes after its operands.
 
     Raises:
-        ArgumentError: it takes neither the operands, `out` and `dout` nor also the attributes.
+        ArgumentError: its number of parameters fits neither (operands, out, dout) nor (operands,
+            attributes, out, dout).
     """
     parameters = inspect.signature(bprop).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -114,7 +118,11 @@ def _takes_attributes(bprop: Bprop, op: Op) -> bool:
 
 
 def _find(prim: object) -> tuple[Op, type[Primitive]]:
-    """Return (op, primitive class) for an op, a primitive class or the name of one of them."""
+    """Return (op, primitive class) for an op, a primitive class or the name of one of them.
+
+    Raises:
+        ArgumentError: `prim` is none of these.
+    """
     if isinstance(prim, str):
         found = OPS.get(prim)
         if found is None:

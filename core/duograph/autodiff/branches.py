@@ -1,6 +1,7 @@
-"""The gradient of a switch: another switch, on the same index, of the branches' backward graphs.
+"""The gradient of a switch: another switch on the same index, over backward graphs.
 
-`linearize` calls `plan_switch` for every switch that depends on a differentiated value.
+`linearize` calls `plan_switch` for every switch on values that depend on a differentiated one. Only
+the branch that ran forward runs backward.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ class SwitchPlan:
     """How the gradient of a switch (one of several branches) is computed.
 
     Each branch is differentiated. The forward switch also returns the *residuals*, the values that
-    the
-    backward graphs need; branches share its extra results (slots) for them.
+    the backward graphs read. Branches share these extra results, called slots: a branch returns its
+    own residuals in some of them and constants in the others.
 
     Attributes:
         index: value id of the index.
-        operands: value ids of the operands of the branches, all different.
+        operands: value ids of the operands of the branches, without repetitions.
         wanted: for each operand, whether it is differentiated.
-        joints, full: per branch, its `Joint`, and the forward and backward graph with the most
-            residuals.
+        joints: the `Joint` of each branch.
+        full: for each branch, the forward and backward graph with the most residuals.
         slots: types of the residuals that the forward switch returns. The k-th residual of a type
             in one branch shares a slot with the k-th of that type in another.
-        slot_of: per branch, slot by id of the residual in the branch's forward graph.
+        slot_of: for each branch, the slot of each residual by its id in the branch's forward graph.
     """
 
     def __init__(
@@ -79,12 +80,10 @@ class SwitchPlan:
             self.slot_of.append(slot_of)
 
     def forward_branches(self) -> tuple[Graph, ...]:
-        """Return the forward graphs of the branches.
-
-        Each returns its results, then all residuals.
-        """
+        """Return the branches of the forward switch; each returns its results, then all slots."""
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
+    # The forward graph of one branch, with outputs for its results and for all slots.
     def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
         own = {s: i for i, s in slot_of.items()}
         outputs = list(lin.forward.outputs[: lin.n_results])
@@ -98,7 +97,7 @@ class SwitchPlan:
         return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
 
     def active_results(self) -> list[bool]:
-        """Return, for each result of the switch, whether some branch computes it differentiably."""
+        """Return, for each result, whether it depends on a wanted operand in some branch."""
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
@@ -110,7 +109,10 @@ class SwitchPlan:
         return node.results[lin.forward.outputs.index(i)]
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the switch that runs the backward graph of the branch that ran forward."""
+        """Append a switch on the same index that runs the backward graph of the branch that ran.
+
+        Sets the cotangents of the switch's operands in `sweep`.
+        """
         builder = sweep.builder
         results = node.results[: self.n_results]
         present = [sweep.status(r) if r in sweep.active else ABSENT for r in results]
@@ -150,19 +152,23 @@ class SwitchPlan:
             sweep.cotangents[self.operands[i]] = Cotangent(value, status[i], flags.get(i))
 
 
+# The status of a parameter's cotangent in a branch; ABSENT if the branch has none.
 def _status_of(halves: Linearized, parameter: int) -> int:
     return dict(zip(halves.wrt, halves.statuses)).get(parameter, ABSENT)
 
 
 def _joined_status(statuses: Sequence[int]) -> int:
-    """Return the status of a cotangent whose status differs between a switch's branches."""
+    """Return the status of a cotangent that a switch returns, from its statuses in the branches."""
     if all(s == PRESENT for s in statuses):
         return PRESENT
     return GARBAGE if GARBAGE in statuses else NEUTRAL
 
 
 def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
-    """Merge the parameters of a graph that get the same operand; return (graph, operands)."""
+    """Merge the parameters of a branch that receive the same operand.
+
+    Returns the changed graph and the operands without repetitions.
+    """
     unique = list(dict.fromkeys(operands))
     if len(unique) == len(operands):
         return graph, unique
@@ -175,9 +181,9 @@ def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph,
 def plan_switch(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a switch that also returns what its gradient needs, and store how to compute that.
+    """Append a switch that also returns residuals, and store its `SwitchPlan`.
 
-    Returns the ids of the results, or None if nothing in the switch is differentiated.
+    Returns the ids of the original results, or None if no result depends on a differentiated value.
     """
     index, *xs = [i for i in operands if i is not None]
     active = [i in joint.active for i in xs]

@@ -1,9 +1,9 @@
-"""The gradient of a call of a recursive function, and of a call whose backward the user wrote.
+"""The gradients of calls of recursive functions, and of calls with a user's own backward.
 
-A call of a function that is not recursive is inlined. A recursive function becomes a pair of
-functions: a forward that also returns one stack with one frame of residuals, and a backward.
-Because the residuals are one stack, the result types of the forward are known before its graph is
-complete.
+`linearize` calls `plan_call` and `plan_custom`. A call of a function that is not recursive is
+inlined. A recursive function becomes a pair of functions: a forward that also returns its residuals
+as one stack of one frame, and a backward that takes this stack. Because all residuals are one
+value, the result types of the forward are known before its graph is complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 class RecursivePair:
     """The differentiated form of a recursive function: a forward and several backward functions.
 
-    There is a backward function for each combination of cotangents that callers have.
+    There is a backward function for each combination of statuses that callers' cotangents have.
 
     Attributes:
         target: the function.
@@ -40,6 +40,7 @@ class RecursivePair:
         active: for each result, whether it depends on a wanted parameter.
         forward: returns the results and a stack of residuals.
         wanted_params: positions of the wanted parameters.
+        name: prefix of the names of the new graphs.
     """
 
     def __init__(self, session: Session, target: NamedGraph, wanted: tuple[bool, ...]) -> None:
@@ -54,7 +55,7 @@ class RecursivePair:
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], NamedGraph] = {}
 
     def build(self) -> None:
-        """Build a recursive function's forward graph, which also returns a stack of residuals."""
+        """Build the graph of `forward`, which also returns a stack of residuals."""
         target, session = _graph_of(self.target), self.session
         self.joint: Joint = session.joint(target, self.wanted, session)
         self.full = lin = self.joint.full_halves()
@@ -67,10 +68,15 @@ class RecursivePair:
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
-        """Return a recursive function's backward for cotangents of the given statuses, made once.
+        """Return the backward function for cotangents of the given statuses.
 
         It takes (stack, cotangents of results..., cotangents of parameters to add to..., flags of
         both...) and returns a cotangent per wanted parameter, then the flags of `flagged(seeded)`.
+        It is created at the first request; its graph is complete after `Session.finish`.
+
+        Args:
+            present: for each result, the status of its cotangent.
+            seeded: for each parameter, the status of a cotangent to which the function adds.
         """
         found = self._backwards.get((present, seeded))
         if found is None:
@@ -83,13 +89,15 @@ class RecursivePair:
         return found
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Return the parameters whose cotangent exists only in some runs, so has a run-time flag.
+        """Return the wanted parameters for whose cotangents the backward function returns flags.
 
-        Which parameters a recursive function uses differs from run to run. So these are all wanted
-        parameters, except those to whose present cotangent the backward adds.
+        Which parameters a recursive function uses differs from run to run, so any of their
+        cotangents may be absent. Only one that adds to a cotangent of status PRESENT always exists.
+        `seeded` has these statuses.
         """
         return [i for i in self.wanted_params if seeded[i] != PRESENT]
 
+    # Builds the graph of the backward function `named` for cotangents of the given statuses.
     def _complete(
         self, named: NamedGraph, present: tuple[int, ...], seeded: tuple[int, ...]
     ) -> None:
@@ -133,7 +141,7 @@ class CallPlan:
         self.operands = operands
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append a call of the recursive function's backward; add up the cotangents it returns."""
+        """Append a call of the recursive function's backward; add its results to the cotangents."""
         pair = self.pair
         *results, stack = node.results
         present = tuple([sweep.status(r) if r in sweep.active else ABSENT for r in results])
@@ -167,7 +175,7 @@ def _is_recursive(target: NamedGraph) -> bool:
     """Return whether a call of a named graph may lead to another call of the same graph.
 
     Raises:
-        GradientError: the graph of a function that it calls is not complete.
+        GradientError: one of the graphs that may be called is not complete.
     """
     seen: set[NamedGraph] = set()
     graphs: list[Graph | None] = [target.graph]
@@ -199,7 +207,8 @@ def plan_call(
 ) -> Sequence[int] | None:
     """Inline a call in the forward graph, or append a call of a recursive function's forward.
 
-    Returns the ids of the results, or None if nothing in the call is differentiated.
+    Returns the ids of the original results. Returns None if the function is recursive and no result
+    depends on a differentiated value.
     """
     session = joint.session
     target: NamedGraph = node.attributes["target"]
@@ -225,7 +234,11 @@ class CustomPlan:
     """Gradient of a call whose backward graph the user wrote."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the backward graph that the user wrote, and add up the gradients it returns."""
+        """Append the user's backward graph; add its results to the cotangents.
+
+        Raises:
+            GradientError: that graph has no gradient for a differentiated value that it reads.
+        """
         n_args = node.attributes["n_args"]
         used = forward_uses(node.attributes["graph"])
         if any(i in sweep.active for k, i in enumerate(node.operands) if k >= n_args and k in used):
@@ -243,9 +256,10 @@ class CustomPlan:
 def plan_custom(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a call whose backward the user wrote to the forward graph; remember that backward.
+    """Append a call whose backward the user wrote to the forward graph, and store its plan.
 
-    Returns the ids of the results, or None if nothing in the call is differentiated.
+    A call is inlined if only captured values, for which that backward has no gradient, are
+    differentiated. Returns the ids of the results, or None if it reads no differentiated value.
     """
     graph: Graph = node.attributes["graph"]
     if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):

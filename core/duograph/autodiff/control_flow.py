@@ -1,10 +1,11 @@
 """The table of functions that differentiate graph nodes with control flow, by op name.
 
-A planner is called as `planner(joint, node, operands, span)` while `linearize` copies the forward.
-It appends a forward node that also returns residuals and stores a plan, and returns the ids of the
-original results; or it returns None to have the node copied unchanged. The reverse sweep calls the
-plan's `backward`. The backward graph of a sub-graph starts from the cotangents that its operands
-already have, so that sums are formed as if the nodes of the sub-graph were inlined.
+`linearize` calls `planner(joint, node, operands, span)` while it copies the forward graph. A
+planner appends a forward node that also returns residuals, stores a plan, and returns the ids of
+the original results; or it returns None to have the node copied unchanged. The reverse sweep later
+calls the plan's `backward`. The backward graph of a sub-graph takes the cotangents that the node's
+operands already have and adds to them, so that sums are formed as if the nodes of the sub-graph
+stood in the outer graph.
 """
 
 from __future__ import annotations
@@ -28,22 +29,25 @@ __all__ = ["PLANS", "Plan", "Session"]
 
 
 class Plan(Protocol):
-    """Interface of objects that append the backward of one node with control flow."""
+    """Interface of objects that append the gradient computation of one node with control flow."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the backward of a control-flow node; add up the cotangents of its operands."""
+        """Append the backward nodes of a control-flow node to the sweep's graph.
+
+        Adds the cotangents of the node's operands to those in `sweep.cotangents`.
+        """
 
 
 Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Sequence[int] | None]"
 
 
 class Session:
-    """What is shared while one graph and all its sub-graphs are differentiated.
+    """State shared while one graph and all its sub-graphs are differentiated.
 
     Attributes:
-        joint: creates the `Joint` of a sub-graph.
+        joint: function that creates the `Joint` of a sub-graph.
         activity: the activity analysis of all graphs.
-        pairs: derivatives of recursive functions, by function and wanted parameters.
+        pairs: derivatives of recursive functions, by (function, which parameters are wanted).
         pending: functions that complete backward graphs to which calls already refer.
     """
 

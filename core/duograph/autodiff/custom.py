@@ -1,7 +1,8 @@
 """Gradients that users write in Python: calls with their own backward, and gradient hooks.
 
-`custom_gradient` implements `Cell.bprop`, recomputation and ops on the host; `add_hook` implements
-`Tensor.register_hook`. Both work on the eager tape; compiled functions handle `bprop` themselves.
+`custom_gradient` implements `Cell.bprop` and ops on the host, `without_residuals` recomputation,
+and `add_hook` `Tensor.register_hook`. All work on the eager tape; compiled functions handle `bprop`
+themselves.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ def custom_gradient(
     name: str,
     rule: object = None,
 ) -> Any:
-    """Run a Python function whose gradient another Python function computes.
+    """Run a Python function whose gradient another Python function computes; return its result.
 
-    The tape records one node: its forward is `forward(*args)`, its backward
-    `bprop(*args, out, dout)`.
+    The tape records one node: its forward is `forward(*args)`, its backward `bprop(*args, out,
+    dout)`.
 
     Args:
         forward: any Python code that returns a Tensor or a tuple of them.
         bprop: returns one gradient per argument, or one per argument that is a Tensor.
-        args: arguments; tensors among them that are recorded get the gradients.
+        args: arguments; recorded tensors among them get the gradients.
         name: name of the function, for messages.
-        rule: what the user wrote, which debug mode compares with finite differences; None for a
-            rule of the framework.
+        rule: the `bprop` as the user wrote it, which debug mode compares with finite differences;
+            None if the framework wrote it.
 
     Raises:
         GradientError: `bprop` returned another number of gradients, or other shapes, than the
@@ -69,10 +70,11 @@ def custom_gradient(
 def without_residuals(
     forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
 ) -> Any:
-    """Run a function on the tape; keep one node for it whose gradient another function computes.
+    """Run a function, and record one tape node for it whose gradient `bprop` computes.
 
-    The tape drops what it recorded of the function. If the function read a recorded Tensor that is
-    not among `args`, the tape keeps everything, with a warning: `bprop` has no gradient for it.
+    The nodes that the tape recorded inside the function are freed. If the function read a recorded
+    Tensor that is not among `args`, they stay, with a warning, because `bprop` has no gradient for
+    it. Returns the function's result.
 
     Args:
         forward, bprop, args, name: see `custom_gradient`.
@@ -95,9 +97,10 @@ def without_residuals(
 
 
 def _recorded(args: Sequence[Any]) -> dict[int, Tensor]:
-    """Return the recorded tensors among arguments, by position; none outside a derivative.
+    """Return the recorded tensors among arguments, by position.
 
-    None in a graph that is being built either, whose gradients do not come from the tape.
+    There are none outside a derivative, or while a graph is built: its gradients come from
+    elsewhere.
     """
     if not runtime_state.derivatives or staged_builder() is not None:
         return {}
@@ -105,7 +108,10 @@ def _recorded(args: Sequence[Any]) -> dict[int, Tensor]:
 
 
 def _reads_more(edges: Sequence[Edge], inputs: set[Edge], start: int) -> bool:
-    """Return whether results lead to an edge older than `start` that is not in `inputs`."""
+    """Return whether results depend on a tape edge older than `start` other than `inputs`.
+
+    `edges` are the tape edges of the results, `start` is a tape sequence number.
+    """
     waiting: list[Edge | None] = list(edges)
     seen: set[Edge] = set()
     while waiting:
@@ -181,7 +187,14 @@ def _unrecorded(type_: TensorType) -> TensorType:
 
 
 def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tensor | None]:
-    """Return the gradients from a user's `bprop` as a list with a Tensor or None per argument."""
+    """Return the gradients that a user's `bprop` returned as a list with one item per argument.
+
+    An item is None for an argument that is no Tensor or has no gradient. `found` is what `bprop`
+    returned.
+
+    Raises:
+        GradientError: the number of gradients or one of them is not valid.
+    """
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     tensors = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
     if len(items) == len(args):

@@ -1,8 +1,8 @@
 """Compares gradients with finite differences, element by element.
 
-The function and its gradient are given as functions of NumPy arrays: nothing here knows tensors.
-Complex numbers count as pairs of reals; a gradient g stands for the derivative Re(sum(conj(g) d))
-in the direction d.
+`check_gradient` and the checks of debug mode call it. The function and its gradient are given as
+functions of NumPy arrays: nothing here knows tensors. Complex numbers count as pairs of reals; a
+gradient g stands for the derivative Re(sum(conj(g) d)) in the direction d.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ MOST_ELEMENTS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """The step of a central difference, and the error that is allowed.
+    """The step of a central difference, and the allowed error of a gradient.
 
     Attributes:
-        step: of elements of magnitude 1 and less; in proportion for larger ones.
-        relative, absolute: a gradient may differ by `absolute + relative * scale`; the scale is the
-            greater of the two values, and at least a hundredth of the largest in the array.
+        step: for elements of magnitude up to 1; multiplied by the magnitude for larger ones.
+        relative, absolute: a gradient may differ by `absolute + relative * scale`. The scale is the
+            greater of gradient and difference, and at least a hundredth of the array's largest
+            gradient.
     """
 
     step: float
@@ -44,7 +45,7 @@ _HALF = Precision(6e-2, 2e-1, 5e-2)
 
 
 def precision_of(arrays: Sequence[Array]) -> Precision:
-    """Return the step and tolerance for functions of arrays of given dtypes."""
+    """Return the step and tolerance for a function of these arrays, by the least precise dtype."""
     widest = {8: _DOUBLE, 16: _DOUBLE, 4: SINGLE, 2: _HALF}
     found = [
         SINGLE if a.dtype == np.complex64 else widest[a.dtype.itemsize] for a in arrays if a.size
@@ -57,11 +58,12 @@ class Comparison:
     """The element of a gradient that differs most from a finite difference.
 
     Attributes:
-        operand: position of the array.
-        index: of the element.
+        operand: index of the function's input to which the gradient belongs.
+        index: index of the element in that input.
         got: the gradient there.
         wanted: the finite difference.
-        error: how many times the allowed error the two differ; above 1 the gradient is wrong.
+        error: the difference of the two, divided by the allowed error; above 1 the gradient is
+            wrong.
     """
 
     operand: int
@@ -97,16 +99,17 @@ def compare(
 ) -> Comparison | None:
     """Return the worst element of the gradients of sum(weights * function(inputs)).
 
+    If the function rounds its results to fewer digits than float64 has, a larger step is used.
+
     Args:
         function: from arrays to arrays.
-        gradients: per input; None is not compared.
-        weights: per result.
-        inputs: where the gradients were computed.
+        gradients: one per input; None is not compared.
+        weights: one array per result of the function.
+        inputs: the arrays at which the gradients were computed.
         precision: step and tolerance.
 
     Returns:
         The comparison with the largest error, right or wrong; None without an element to compare.
-        A function that rounds to fewer digits inside is compared with a larger step.
     """
     found = _compare(function, gradients, weights, inputs, precision)
     if found is None or found.error <= 1 or precision.step >= SINGLE.step:
@@ -123,7 +126,7 @@ def _compare(
     inputs: Sequence[Array],
     precision: Precision,
 ) -> Comparison | None:
-    """Return the worst element for one step and tolerance; see `compare`."""
+    """Return the worst element for one step and tolerance; the arguments are those of `compare`."""
     rng = np.random.default_rng(11)
     slopes = _Slopes(function, weights, inputs, precision.step)
     worst: Comparison | None = None
@@ -144,7 +147,7 @@ def _compare(
 
 
 def _chosen(rng: np.random.Generator, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of the array elements whose gradient is compared: all, or a random part."""
+    """Yield indices of array elements to compare: all, or MOST_ELEMENTS at random."""
     size = int(np.prod(shape))
     if size <= MOST_ELEMENTS:
         yield from np.ndindex(shape)
@@ -154,10 +157,10 @@ def _chosen(rng: np.random.Generator, shape: tuple[int, ...]) -> Iterator[tuple[
 
 
 class _Slopes:
-    """Finite differences of sum(weights * function(inputs)) at one point.
+    """Finite differences of sum(weights * function(inputs)) at the point `inputs`.
 
-    A gradient is accepted between the left and the right one-sided difference: where the function
-    has a kink, any slope in between is a choice.
+    A gradient is right if it lies between the left and the right one-sided difference. Where the
+    function has a kink, any slope in between is a valid choice.
     """
 
     def __init__(
@@ -178,7 +181,8 @@ class _Slopes:
     def is_rough(self) -> bool:
         """Return whether the function rounds to fewer digits than float64 has.
 
-        Steps as small as the precision of float32 then give jumps instead of a straight line.
+        For inputs that differ by about 1e-7 such a function returns jumps instead of a straight
+        line.
         """
         rng = np.random.default_rng(17)
         by = [1e-7 * random_like(rng, a) for a in self.inputs]
@@ -192,10 +196,13 @@ class _Slopes:
     def at(self, k: int, index: tuple[int, ...], got: complex) -> tuple[complex, float]:
         """Return the finite difference for one input element, and the error of a gradient there.
 
+        The error is 0 if the gradient lies between the one-sided differences, else its distance
+        from the nearer one.
+
         Args:
             k: number of the input.
-            index: of the element in the input.
-            got: the gradient to judge, by how far it is from the one-sided and central slopes.
+            index: index of the element in the input.
+            got: the gradient to judge.
         """
         real, far = self._along(k, index, 1.0, got.real)
         if self.inputs[k].dtype.kind != "c":
@@ -203,6 +210,7 @@ class _Slopes:
         imaginary, far_imaginary = self._along(k, index, 1j, got.imag)
         return complex(real, imaginary), max(far, far_imaginary)
 
+    # As `at`, for the real part (direction 1) or the imaginary part (direction 1j) of an element.
     def _along(
         self, k: int, index: tuple[int, ...], direction: complex, got: float
     ) -> tuple[float, float]:

@@ -1,9 +1,9 @@
-"""Gradient rules of Python floats in graphs, and of the stacks on which loops save values.
+"""Gradient rules of Python floats in graphs, and of stacks on which loops save residuals.
 
 The cotangent of a host float is a host float. The cotangent of a stack is a stack with the
-cotangents of its frames: the rule of a push pops from the cotangent, the rule of a pop pushes to
-it.
-The reverse sweep looks rules up in `RULES` by the name of the op.
+cotangents of its frames: the rule of a push pops from it, the rule of a pop pushes to it. The
+reverse sweep looks rules up in `RULES` by the name of the op. They append graph nodes and compute
+nothing themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
 def additive_identity(type_: ValueType) -> GraphValue:
-    """Return a cotangent that changes no sum: -0.0 for floats, an empty stack for stacks."""
+    """Append a constant cotangent that changes no sum; return it.
+
+    It is -0.0 for floats, 0 for other numbers and an empty stack for stacks.
+    """
     if isinstance(type_, HostType):
         builder = current_builder()
         found: GraphValue = (
@@ -45,10 +48,9 @@ def additive_identity(type_: ValueType) -> GraphValue:
 
 
 def filled(type_: TensorType, number: complex) -> GraphTensor:
-    """Append a node to the current graph that fills a tensor with `number`; return the tensor.
+    """Append a node that makes a tensor of a type with every element `number`; return it.
 
-    The node is appended directly: a call of `fill` has no operands, so its prepared eager call
-    would be found in the table of the op.
+    It goes to the current graph builder directly. A bool tensor gets the truth value of the number.
     """
     value = bool(number) if type_.dtype.kind == "b" else number
     attributes = {"shape": type_.shape, "value": value, "dtype": type_.dtype}
@@ -121,7 +123,7 @@ def _to_tensor(attributes: Mapping[str, Any]) -> Rule:
 
 
 def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
-    """Return the types, among those of a stack frame's values, that can have cotangents."""
+    """Return those of a stack frame's types whose values can have cotangents."""
     return tuple(t for t in types if has_cotangent(t))
 
 
@@ -149,9 +151,10 @@ def _pop(attributes: Mapping[str, Any]) -> Rule:
 
 
 def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
-    """Append nodes that pop a frame from a stack of cotangents: (rest of the stack, *cotangents).
+    """Append nodes that pop a frame from a stack of cotangents.
 
-    If the stack is empty at run time, it stays empty and the cotangents are neutral in sums.
+    Returns (rest of the stack, *cotangents), where the cotangents have the given types. If the
+    stack is empty at run time, it stays empty and the cotangents are such that they change no sum.
     """
     branches: list[Graph] = []
     for holds in (False, True):

@@ -1,6 +1,7 @@
 """Jacobian transforms: `jacrev` runs one vjp per row, and `jacfwd` one jvp per column.
 
-Both stack the rows or columns. They differentiate any function that `vjp` can.
+Both stack the rows or columns. They differentiate any function that `vjp` can. They are part of the
+public API.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _of_chosen(
 
 
 def _basis(like: Tensor) -> list[Tensor]:
-    """Return the standard basis for the shape of `like`: per element, a tensor with a 1 there."""
+    """Return one tensor per element of `like`: 1 at that element and 0 elsewhere."""
     eye = np.eye(like.size, dtype=like.dtype.np)
     return [Tensor(row.reshape(like.shape), like.dtype) for row in eye]
 

@@ -1,15 +1,15 @@
 """Differentiates a graph: a forward graph that also returns residuals, and a backward graph.
 
-`linearize` copies the nodes of the graph; nodes with control flow (`control_flow`) are replaced by
-nodes that also return what their backward needs. A `Sweep` then traces the gradient rules, last
-node first, and appends their ops to the copy. Forward values that live backward nodes use are the
-residuals, so a rule that asks only for a shape keeps nothing, and a rule that uses only its output
-keeps only its output.
+The tape's plans and the front end call `linearize`. It copies the nodes of the graph; nodes with
+control flow (`control_flow`) are replaced by nodes that also return what their backward needs. A
+`Sweep` then traces the gradient rules, last node first, and appends their ops to the copy. Forward
+values that live backward nodes use are the residuals. A rule that asks only for a shape therefore
+keeps nothing, and a rule that uses only its output keeps only its output.
 
 Cotangents are summed in the order in which the eager tape sums them: nodes in reverse program
-order, the operands of one call in order, and a composite op as one call, whose own sums are
-complete
-before they are added. Both modes therefore return the same bits.
+order, and the operands of one call in order. A composite op counts as one call: its own sums are
+complete before they are added. Both modes therefore return the same bits. Nothing here may change
+this order.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ def linearize(
     """Differentiate a graph; return its forward graph with residuals and its backward graph.
 
     Args:
-        wanted: for each parameter, whether its cotangent is asked for.
-        present: for each result, whether a cotangent will be given (else it is zero).
-        seeded: for each parameter, whether a cotangent is given to which its own is added; such a
-            parameter is wanted.
+        graph: the graph, which is left unchanged.
+        wanted: for each parameter, whether to compute its cotangent.
+        present: for each result, whether a call of the backward graph passes a cotangent for it;
+            the others count as absent.
+        seeded: for each parameter, whether a call passes a cotangent to which the parameter's own
+            is added; such a parameter is wanted.
 
     Raises:
         GradientError: an op on the way has no rule, or a rule returned something of the wrong kind.
@@ -59,15 +61,16 @@ def linearize(
 
 
 class Joint:
-    """The forward nodes of a graph being differentiated, to which backward nodes are appended.
+    """The forward nodes of a graph being differentiated, to which sweeps append backward nodes.
 
     Attributes:
         graph: the graph.
         wanted: for each parameter, whether it is differentiated.
-        session: what all graphs of one linearization share.
+        session: state shared by all graphs of one linearization.
         builder: holds the forward nodes; every sweep works on a copy.
         active: ids of the values that depend on a wanted parameter.
-        alias: ids under which a composite op reads its operands -> ids of the operands.
+        alias: id of an `identity` result through which a composite op's body reads an operand
+            -> id of the operand.
         plans: how to differentiate nodes with control flow, by position.
         outputs: ids of the results.
     """
@@ -105,11 +108,10 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append another graph's nodes, applied to `params`, to the forward graph.
+        """Append another graph's nodes to the forward graph, with `params` for its parameters.
 
-        Returns the ids of the other graph's outputs in the forward graph.
-
-        Composite ops on active values are replaced by their bodies.
+        Returns the ids of the other graph's outputs in the forward graph. Composite ops on active
+        values are replaced by their bodies. `span` is the source location of nodes that have none.
         """
         env: dict[int, int] = dict(enumerate(params))
         active, types = self.active, graph.types
@@ -144,9 +146,9 @@ class Joint:
     ) -> list[int]:
         """Append a composite op's body to the forward graph; return the ids of its results.
 
-        An operand that the body uses several times gets an alias, so that its cotangents are first
-        summed
-        within the body and then added in the order of the operands.
+        If the body reads a differentiated value more than once, it reads it through an `identity`
+        node. The cotangents of that value are then first summed within the body, and added in the
+        order of the operands.
         """
         inner = expand(node.op, operand_types(graph, node), node.attributes)
         values = [i for i in operands if i is not None]
@@ -165,10 +167,10 @@ class Joint:
     def halves(
         self, present: Sequence[int], seeded: Sequence[int], outermost: bool = False
     ) -> Linearized:
-        """Return the forward and backward graph for given statuses of the cotangents, made once.
+        """Return the forward and backward graph for cotangents of the given statuses, cached.
 
-        `present` has the statuses for results, `seeded` for parameters to whose cotangents are
-        added.
+        `present` has the statuses for results. `seeded` has those of cotangents of parameters to
+        which the backward graph adds. `outermost` says that the graph is no sub-graph.
         """
         key = (tuple(present), tuple(seeded), outermost)
         found = self._halves.get(key)
@@ -177,7 +179,7 @@ class Joint:
         return found
 
     def full_halves(self) -> Linearized:
-        """Return the forward and backward graph in the case that all results have cotangents.
+        """Return the forward and backward graph for the case that all results have cotangents.
 
         Its residuals include those of every other case.
         """
@@ -192,9 +194,9 @@ NUMBER_FOR_OP = "a number for an op"
 
 
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
-    """Return whether a call of a Python function may return what depends on its operands.
+    """Return whether a Python call in a graph may return a value that depends on its operands.
 
-    If so, the gradient cannot be compiled: it would have to pass through Python.
+    If so, a gradient would have to pass through Python, and the graph cannot be differentiated.
     """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
@@ -205,7 +207,7 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def _uses(graph: Graph) -> list[int]:
-    """Return how often a graph uses each parameter; being returned counts as two uses."""
+    """Return how often nodes of a graph read each parameter; being returned counts as two reads."""
     n = graph.n_params
     uses = [0] * n
     for node in graph.nodes:

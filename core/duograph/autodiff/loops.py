@@ -1,10 +1,11 @@
-"""The gradient of a while loop: the forward pushes residuals on a stack, the backward pops them.
+"""The gradient of a while loop: the forward pushes residuals on a stack, the backward pops.
 
 Which carries (loop variables) have a cotangent can differ between the last iteration and earlier
-ones: after the last iteration they are those whose results are used, before it those to which the
-iteration passes cotangents. A carry without one gets nothing, as on the eager tape, rather than a
-zero, which rules could turn into NaN. Each set of statuses, a *pattern*, has its own backward of
-the body; the backward loop carries the number of the next pattern.
+ones. After the last iteration they are those whose results are used; before it, those to which the
+backward of the iteration returns a cotangent. A carry without a cotangent gets no zero, which
+gradient rules could turn into NaN; the eager tape has none there either. The statuses of all
+carries' cotangents at one point are a *pattern*. Each pattern has its own backward of the body; the
+backward loop has the number of the next pattern as a loop variable.
 """
 
 from __future__ import annotations
@@ -57,11 +58,13 @@ class WhilePlan:
 
     Attributes:
         n_carry: number of carries (loop variables).
-        operands: ids of the operands without the predicate: carries, then different invariants.
+        operands: ids of the operands without the predicate: the carries, then the invariants
+            without repetitions.
         wanted: for each of them, whether it is differentiated in the body.
-        joint, full: the body, and its forward and backward graph with the most residuals.
-        kept: ids, in the forward body, of the residuals pushed in each iteration; invariants among
-            the residuals are read from outside the loop instead.
+        joint: the `Joint` of the body.
+        full: the forward and backward graph of the body with the most residuals.
+        kept: ids, in the forward body, of the residuals pushed in each iteration. Residuals that
+            are invariants are not pushed: the backward loop takes them as operands.
         frame_types: types of the residuals pushed in each iteration.
     """
 
@@ -78,7 +81,7 @@ class WhilePlan:
         self.frame_types = tuple(lin.forward.types[i] for i in self.kept)
 
     def forward_body(self) -> Graph:
-        """Return the loop body as a graph that also pushes the iteration's residuals to a stack.
+        """Return the loop body as a graph that also pushes the iteration's residuals on a stack.
 
         It maps (*carries, stack, *invariants) to (predicate, *carries, stack).
         """
@@ -97,7 +100,10 @@ class WhilePlan:
         return Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the backward loop, which processes the last iteration first."""
+        """Append the backward loop to the sweep's graph; it processes the last iteration first.
+
+        Sets the cotangents of the loop's operands in `sweep`.
+        """
         start = tuple(
             [
                 sweep.status(r) if w else ABSENT
@@ -108,9 +114,10 @@ class WhilePlan:
             _Backward(self, sweep, node, start).append()
 
     def halves(self, pattern: Pattern, seeded: Sequence[int]) -> Linearized:
-        """Return the loop body's forward and backward graph for given cotangents of the carries.
+        """Return the forward and backward graph of the loop body for given statuses of cotangents.
 
-        `pattern` has the status of each carry's cotangent (present, absent or optional).
+        `pattern` has the status for each carry after the iteration; `seeded` has the status, for
+        each parameter of the body, of a cotangent to which the backward graph adds.
         """
         return self.joint.halves((ABSENT, *pattern), seeded)
 
@@ -119,17 +126,17 @@ class _Backward:
     """Builder of the backward loop of a while loop.
 
     Its loop variables are the stack of residuals, the number of the pattern (if there are several),
-    and
-    the cotangents of `carried` and `summed` operands with the flags of `flagged_carries` and
-    `flagged_sums`. A pattern says which carries have a cotangent in an iteration.
+    and the cotangents of `carried` and `summed` operands with the flags of `flagged_carries` and
+    `flagged_sums`. A pattern says which carries have a cotangent at the end of an iteration.
 
     Attributes:
-        patterns: in the order of the iterations, from the last; `after[s]` follows pattern s.
+        patterns: the patterns; number 0 is that of the last iteration.
+        after: for each pattern, the number of the one for the iteration before.
         carried: carries that have a cotangent in some pattern.
         summed: invariants whose cotangents are summed over the iterations.
-        seeded: carries whose operand already has a cotangent. The first iteration, which is the
-            last one of the backward loop, adds to it.
-        seeds: statuses of the cotangents to which an iteration adds.
+        seeded: carries whose operand already has a cotangent when the backward loop starts. The
+            first iteration, which is processed last, adds to it.
+        seeds: for each operand, the status of the cotangent to which an iteration adds.
         halves: forward and backward graph of the body, by pattern.
         residuals: for each pattern, the ids of its residuals in the forward body.
         invariants: invariants that some backward body reads.
@@ -168,7 +175,10 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return the statuses of the cotangents that the backward loop sums, found by iteration."""
+        """Return `seeds`: the statuses of the cotangents to which an iteration adds.
+
+        They are found by iteration, since the statuses that the body returns depend on them.
+        """
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
         for k in self.summed:
@@ -238,7 +248,7 @@ class _Backward:
         return cotangents[k].value if k in cotangents else additive_identity(self.types[k])
 
     def _final_status(self, k: int) -> int:
-        """Return the status that a loop variable's cotangent has after the backward loop."""
+        """Return the status of carry `k`'s cotangent after the backward loop."""
         if k not in self.flagged_carries:
             return PRESENT
         if k in self.seeded or any(c[k] == GARBAGE for c in self.patterns):
@@ -246,7 +256,11 @@ class _Backward:
         return NEUTRAL
 
     def _body(self) -> Graph:
-        """Return the body of the backward loop as a graph; see `append` for its parameters."""
+        """Return the body of the backward loop as a graph.
+
+        Its parameters are the loop variables, then the constants that `append` passes. It returns
+        whether to go on, then the loop variables.
+        """
         builder = GraphBuilder()
         several = len(self.patterns) > 1
         types = self.types
@@ -283,9 +297,10 @@ class _Backward:
             return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """Return the graph of one iteration of the backward loop for cotangent pattern number `s`.
+        """Return the backward graph of one iteration whose cotangents have pattern number `s`.
 
-        It takes the values in the order of `_body` and returns the carries without the stack.
+        `kinds` are the types of its parameters, the `values` in `_body`. It returns the loop
+        variables of the backward loop without the stack.
         """
         plan, halves, pattern = self.plan, self.halves[s], self.patterns[s]
         residual_at = {i: k for k, i in enumerate((*plan.kept, *self.invariants))}
@@ -318,14 +333,16 @@ class _Backward:
 
 
 def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
-    """Return (parameter of the loop body, status of its cotangent) pairs."""
+    """Return pairs (parameter of the loop body, status of the cotangent that it gets)."""
     return zip(halves.wrt, halves.statuses)
 
 
 def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]]:
-    """Return the cotangent patterns of a loop's iterations, last first, and each one's successor.
+    """Return all patterns of a loop's iterations and, for each, the number of the one that follows.
 
-    A pattern says which loop variables have a cotangent in an iteration.
+    A pattern says which loop variables have a cotangent at the end of an iteration; `start` is that
+    of the last iteration. The pattern that follows is that of the iteration before, which the
+    backward loop processes next. Many patterns are merged into one.
     """
     patterns, after = [start], []
     while True:
@@ -340,7 +357,7 @@ def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]
 
 
 def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
-    """Return which loop variables have a cotangent one iteration before those in `pattern`."""
+    """Return the pattern of the iteration before one with the given pattern."""
     known = dict(_statuses(plan.halves(pattern, (ABSENT,) * len(plan.operands))))
     return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
 
@@ -348,8 +365,8 @@ def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
 def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
     """Return one cotangent pattern that is valid for all iterations of a loop.
 
-    In it, every cotangent that may exist has status GARBAGE: its value is used only if a flag is
-    set.
+    In it, every cotangent that may exist has status GARBAGE: code uses its value only if its flag
+    is true.
     """
     pattern = tuple([GARBAGE if s else ABSENT for s in start])
     while True:
@@ -362,7 +379,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Append a run-time choice: cotangent `new` if the loop ran at least once, else `idle`."""
+    """Return a run-time choice: cotangent `new` if the loop ran at least once, else `idle`."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # `new` contains `idle`, so it exists as well
         return Cotangent(value)
@@ -374,9 +391,9 @@ def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
 def plan_while(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a loop that also pushes its residuals to a stack; store how to compute its gradient.
+    """Append a loop that also pushes residuals on a stack, and store its `WhilePlan`.
 
-    Returns the ids of the original results, or None if nothing in the loop is differentiated.
+    Returns the ids of the original results, or None if no result depends on a differentiated value.
     """
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]

@@ -1,8 +1,8 @@
-"""How the tape computes the gradient of one recorded call: from a graph, or by a Python function.
+"""The plans by which the tape computes the gradient of one recorded call.
 
-`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a
-Python
-function (a Cell's own `bprop`, `custom_gradient`). `tape.backward` runs them.
+`GraphPlan` differentiates the graph of an eager op or of a compiled function. `PythonPlan` calls a
+Python function: a Cell's own `bprop`, or that of `custom_gradient`. `tape.backward` runs them. A
+plan never changes the residuals of a tape node.
 """
 
 from __future__ import annotations
@@ -32,12 +32,19 @@ Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | N
 class GraphPlan:
     """Computes the gradient of a recorded eager op or compiled function from its graph.
 
-    The graph is linearized once for the operands that are differentiated, and its backward graph is
-    lowered once for each combination of cotangents that are present.
+    The graph is linearized once for the operands that are differentiated. Its backward graph is
+    lowered once for each combination of results that have a cotangent.
 
-    Line by line, every op of a function adds to the cotangents that its operands already have. A
-    compiled function therefore continues these sums; adding its own sum to them would round
-    differently. An eager op, composite or not, is one term of a sum.
+    In eager mode, each op of a function adds its cotangents to those that its operands already
+    have. A compiled function therefore takes these sums and adds to them op by op
+    (`continues_sums`). If it added up its own contributions first, rounding would differ. An eager
+    op, composite or not, is one term of a sum.
+
+    Attributes:
+        wanted: for each operand, whether it is differentiated.
+        full: the linearization for the case that all results have a cotangent.
+        residual_types: types of the residuals of `full`.
+        fast, fast_index, fast_wrt: see `tape.Plan`.
     """
 
     def __init__(
@@ -73,9 +80,9 @@ class GraphPlan:
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Compile the backward graph at its first use, keep the call as `fast`, and run it.
+        """Lower the backward graph, store the function as `fast`, call it and return its results.
 
-        Most plans of a program that does not train never run.
+        This waits for the first use because most plans of a program that does not train never run.
         """
         back = self.full.backward
         if len(self.full.wrt) == 1:
@@ -84,6 +91,8 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
+    # The derivative and its lowered backward graph for the results with cotangents (`present`) and
+    # the operands with sums to continue (`summed`), cached.
     def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
         found = self._prepared_by_mask.get((present, summed))
         if found is None:
@@ -101,9 +110,11 @@ class GraphPlan:
     def run(
         self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
     ) -> Sequence[Any]:
-        """Compute the cotangents of a recorded call's operands from those of its results.
+        """Return the cotangents of a recorded call's operands, computed from those of its results.
 
-        With `sums`, the cotangents of the operands so far, return the sums continued.
+        `cotangents` has None for a result without one. `sums` are the cotangents that the operands
+        have so far, or empty; if given, the results are these sums with the call's own
+        contributions added. They are tensors with `create_graph`, else buffer handles.
         """
         present = tuple([c is not None for c in cotangents])
         lin, kernel, pick = self._prepared(present, tuple([c is not None for c in sums]))
@@ -129,11 +140,15 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run the backward graph op by op, so that an enclosing derivative records each op."""
+        """Run the backward graph op by op, so that an enclosing derivative records each op.
+
+        Returns the cotangents that the graph outputs, as tensors.
+        """
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
 
+    # A residual as a tensor that an enclosing derivative can record.
     def _as_tensor(self, node: Node, residual: Any, type_: ValueType) -> Tensor:
         if isinstance(residual, OwnResult):
             made = Tensor._make(residual.type, residual._buf)
@@ -146,7 +161,11 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A saved value that is a result of its own tape node, kept without a reference cycle."""
+    """A residual that is a result of the tape node that stores it.
+
+    It has the result's type, buffer and index (None for a single result) instead of the tensor,
+    which would make a reference cycle.
+    """
 
     __slots__ = ("type", "_buf", "index")
 
@@ -160,7 +179,7 @@ class PythonPlan:
     """Computes the gradient of a recorded call by a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
-    cotangents, and returns one gradient or None per parent. The types include the devices.
+    cotangents. It returns one gradient or None for each operand. The types include the devices.
     """
 
     def __init__(
@@ -184,9 +203,10 @@ class PythonPlan:
     def run(
         self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
     ) -> Sequence[Any]:
-        """Call the Python function that computes a recorded call's gradient; return its results.
+        """Call the Python function with the cotangents of a call's results; return the gradients.
 
-        There is one cotangent or None for each operand.
+        There is one gradient or None for each operand: tensors with `create_graph`, else buffer
+        handles.
         """
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
@@ -207,9 +227,10 @@ class PythonPlan:
 
 
 def without_rule(results: Any, operands: Sequence[Tensor | None], error: MissingRuleError) -> Any:
-    """Record results as those of an op without a gradient rule: a backward pass raises `error`.
+    """Mark results of an op without a gradient rule as recorded; return them.
 
-    Integers and results of integers have no gradient, so that nothing is recorded for them.
+    A backward pass that reaches them raises `error`. Results of integer and bool dtypes stay
+    unmarked, and so do all results if no operand is recorded.
     """
     parents = [x for x in operands if x is not None and is_recorded(x)]
     outs = results if isinstance(results, tuple) else (results,)

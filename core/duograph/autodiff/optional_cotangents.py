@@ -1,11 +1,12 @@
 """Optional cotangents: gradients that exist in some runs of a graph only.
 
-A value that only one branch uses, or that a loop of zero iterations never reads, has a cotangent in
-some runs and none in others. The eager tape has nothing where no path leads back to a value. A zero
-would not be equivalent, because rules turn zeros into other zeros or into NaN. So each cotangent
-has
-a status known while compiling and, where runs differ, a flag: a host bool of the graph. Rules are
-also run on absent cotangents; their results carry the flag and are never added to anything.
+A value that only one branch of a switch uses, or that a loop of zero iterations never reads, has a
+cotangent in some runs and none in others. The eager tape stores nothing for a value that no path
+leads back to. A zero would not be equivalent, because gradient rules turn zeros into other zeros or
+into NaN. So each cotangent has a *status* known while compiling and, where runs differ, a *flag*: a
+Python bool that the graph computes. Gradient rules also run on absent cotangents; their results get
+the same flag, and a sum contains only cotangents whose flag is true. The reverse sweep and the
+plans of switches, loops and calls use this module.
 """
 
 from __future__ import annotations
@@ -42,8 +43,12 @@ ABSENT, PRESENT, NEUTRAL, GARBAGE = range(4)
 class Cotangent:
     """A cotangent (gradient of a graph value), and whether it exists in every run.
 
-    `flag` is a run-time bool that says whether it exists. It is set if and only if status >
-    PRESENT.
+    Attributes:
+        value: the cotangent.
+        status: PRESENT: it exists in every run. NEUTRAL: in some runs; in others the value is -0.0
+            or the like, which changes no sum. GARBAGE: in some runs; in others the value is
+            arbitrary.
+        flag: a symbolic bool that says at run time whether the cotangent exists; None if PRESENT.
     """
 
     value: GraphValue
@@ -52,7 +57,10 @@ class Cotangent:
 
 
 def flag_of(c: Cotangent | None) -> GraphScalar:
-    """Return the symbolic bool that says, at run time, whether a cotangent exists."""
+    """Return the symbolic bool that says, at run time, whether a cotangent exists.
+
+    It is a constant for a cotangent that exists always (PRESENT) or never (None).
+    """
     if c is not None and c.status > PRESENT:
         assert c.flag is not None
         return c.flag
@@ -77,7 +85,10 @@ def select(
     no: Callable[..., GraphValue],
     yes: Callable[..., GraphValue],
 ) -> GraphValue:
-    """Append a switch that computes `yes(*values)` if the flag is true, else `no(*values)`."""
+    """Append a switch that computes `yes(*values)` if the flag is true, else `no(*values)`.
+
+    Returns the symbolic result.
+    """
     branches = []
     for function in (no, yes):
         inner = GraphBuilder()
@@ -89,6 +100,7 @@ def select(
     return found
 
 
+# The symbolic sum of two cotangents; stacks of cotangents cannot be added.
 def _sum(a: GraphValue, b: GraphValue) -> GraphValue:
     if a._type is STACK:
         raise GradientError(
@@ -109,9 +121,9 @@ def _second(a: GraphValue, b: GraphValue) -> GraphValue:
 
 
 def added(have: Cotangent, new: Cotangent) -> Cotangent:
-    """Return the sum of two cotangents that may each exist in some runs only.
+    """Return the sum of two cotangents of one value that may each exist in some runs only.
 
-    The sum exists in the runs in which either one does.
+    In a run in which only one exists, the sum is that one; in a run without both it does not exist.
     """
     a, b = have.value, new.value
     if GARBAGE not in (have.status, new.status):

@@ -1,7 +1,8 @@
 """Splits a graph with forward and backward nodes into two graphs, linked by residuals.
 
-Residuals are the forward values that backward nodes use. Cheap values that depend on constants
-alone are computed again in the backward graph instead of being kept.
+`sweep` calls it. Residuals are the forward values that backward nodes use. The backward graph
+computes cheap values that depend on constants alone again, so these are no residuals. No node is
+changed except for its value ids.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ class Linearized:
         residuals: ids in `forward` of the values that `backward` takes first.
         backward: (residuals..., cotangents of results..., cotangents of parameters to add to...,
             flags of both...) -> (cotangents..., flags...).
-        wrt: the parameter to which each cotangent that `backward` returns belongs.
-        keys: ids of the residuals that are comparable between linearizations of one graph.
-        statuses: statuses of the cotangents that `backward` returns, as in `optional_cotangents`;
-            within a sub-graph only.
+        wrt: for each cotangent that `backward` returns, the index of the parameter it belongs to.
+        keys: for each residual, its id before the split; linearizations of one graph for different
+            cotangents share these ids.
+        statuses: for each cotangent that `backward` returns, its status (see
+            `optional_cotangents`); they are all PRESENT unless the graph is a sub-graph.
     """
 
     forward: Graph
@@ -56,7 +58,7 @@ def partition(
     wrt: tuple[int, ...],
     statuses: tuple[int, ...],
 ) -> Linearized:
-    """Split a graph of forward and backward nodes into a forward and a backward graph.
+    """Split a graph of forward and backward nodes (the joint graph) into two graphs.
 
     Args:
         types: types of the values of the joint graph.
@@ -65,7 +67,8 @@ def partition(
         n_defined: ids below it are parameters and results of forward nodes.
         graph: the graph that was differentiated.
         results: ids of its results in the joint graph.
-        cotangents: ids that become parameters of the backward graph, after the residuals.
+        cotangents: ids of the cotangents and flags that the backward graph takes after the
+            residuals.
         gradients: ids that the backward graph returns.
         wrt, statuses: see `Linearized`.
     """
@@ -126,7 +129,7 @@ def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
 
 
 def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
-    """Collect in `into` the nodes that compute a value from constants, to repeat them."""
+    """Add to `into` the nodes that compute value `i` from constants, by their first result."""
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:
@@ -141,7 +144,10 @@ def _renumbered(
     outputs: Sequence[int],
     single: bool,
 ) -> tuple[Graph, dict[int, int]]:
-    """Return nodes as a separate graph with new value ids, and the map from old to new ids."""
+    """Copy nodes into a separate graph with new value ids; return it and the map of ids.
+
+    `params` are the old ids of the new graph's parameters. The map leads from old to new ids.
+    """
     number: dict[int, int] = {i: k for k, i in enumerate(params)}
     kinds = [types[i] for i in params]
     made: list[GraphNode] = []

@@ -1,6 +1,7 @@
 """Pytrees of tensors: nested tuples, lists and dicts whose leaves may be tensors.
 
-The transforms, the tape and the front end use these to walk over arguments and results.
+The transforms, the tape and the front end walk over arguments and results with these functions,
+which change no container in place.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def tensors_of(value: object) -> Iterator[Tensor]:
 
 
 def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Apply a function to the tensors of a pytree; other leaves stay unchanged."""
+    """Return a copy of a pytree with a function applied to its tensors; other leaves stay."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
-"""Runs a function while the tape records it, then computes the gradients of what it returned.
+"""Runs a function while the tape records it, then computes gradients of what it returned.
 
-`record` is what `grad`, `vjp` and the other transforms are made of. Inside a compiled function it
-passes the call on to the front end, where the derivative becomes part of the graph.
+`grad`, `vjp` and the other transforms call `record`. Inside a compiled function it passes the call
+on to the front end, which makes the derivative part of the graph.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Recording:
         start: tape sequence number at which the call began.
         leaves: tape edges of the inputs and weights to differentiate.
         leaf_types: types of these inputs and weights.
-        outputs: the tensors of the (main) result, with their edges.
+        outputs: the tensors in the function's result (with `has_aux`, in its first item), with
+            their tape edges.
         result: what the function returned.
     """
 
@@ -59,8 +60,10 @@ class Recording:
         self.leaf_types.append(type_)
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> list[Tensor]:
-        """Compute the gradients of all inputs and weights from cotangents of the outputs (None:
-        ones).
+        """Return the gradients of all inputs and weights, computed from cotangents of the outputs.
+
+        There is one cotangent per output; None means ones. Inputs on which no output depends get
+        zeros.
         """
         create_graph = thread_state.derivative_depth >= 1
         pairs: list[tuple[Edge | None, Any]] = []
@@ -86,7 +89,10 @@ class Recording:
 
 
 def detached(t: Tensor) -> Tensor:
-    """Return a tensor of the same value that no derivative records."""
+    """Return a tensor with the buffer of `t` that is not recorded: no gradient flows through it.
+
+    Returns `t` itself if it is a plain Tensor that is not recorded.
+    """
     type_ = t._type
     if not type_.level and type(t) is Tensor:
         return t
@@ -105,7 +111,10 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a copy of tensor `t`, on a device, with its present value and tape edge."""
+    """Return a copy of `t`, on a device, with its present buffer and tape edge.
+
+    Later in-place writes to `t` do not change the copy.
+    """
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         made._edge = t._edge
@@ -116,7 +125,7 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a new tensor with the value of `t`, recorded as an input of a derivative."""
+    """Return a tensor with the buffer of `t` that is an input of a derivative of a given level."""
     if t._type.device is None:
         commit(t, registry.current_device())
     type_ = t._type
@@ -129,7 +138,10 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 
 def _start_edge(t: Tensor) -> Edge:
-    """Return a new tape edge for an input, linked to its edge in an enclosing derivative."""
+    """Return the tape edge for an input at which a new derivative starts.
+
+    If an enclosing derivative records `t`, the edge is a node that passes gradients on to it.
+    """
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
         own = type_.on(type_.device)
@@ -140,9 +152,10 @@ def _start_edge(t: Tensor) -> Edge:
 
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
-    """Context manager that records Parameters as inputs of a derivative.
+    """Context manager that records Parameters as inputs of a derivative of a given level.
 
-    Yields their tape edges.
+    Yields their tape edges. On exit the Parameters are no longer recorded, or again as an enclosing
+    derivative records them.
     """
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
@@ -200,9 +213,14 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> Recording:
-    """Call a function and record it on the tape, to differentiate it by chosen inputs and weights.
+    """Call a function while the tape records it; return what is needed to differentiate it.
 
-    With `has_aux` only the first item of the result is differentiated.
+    Args:
+        fn: the function.
+        args, kwargs: its arguments.
+        positions: which of `args` to differentiate by.
+        weights: the Parameters to differentiate by as well.
+        has_aux: differentiate only the first item of the result.
 
     Raises:
         ArgumentError: `has_aux`, and the result is not a tuple of at least two items.

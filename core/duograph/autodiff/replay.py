@@ -1,7 +1,8 @@
 """Runs a graph op by op in eager mode, so that an enclosing derivative records every op.
 
-Used where compiled kernels cannot be: a derivative of a derivative, and composites inside one.
-`compiler.interpret` is the version that also handles control flow.
+`node_plans` and `execution.eager_calls` call it where compiled kernels cannot be used: for a
+derivative of a derivative, and for composite ops inside one. It knows no control flow;
+`compiler.interpret` is the version that does.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ _constant_kernels: dict[Hashable, Callable[..., Any]] = {}
 def replay(
     graph: Graph, values: Sequence[Tensor], device: Device | None = None
 ) -> tuple[Tensor, ...]:
-    """Run a graph op by op on tensors in eager mode, so that the tape records every op.
+    """Run a graph op by op on tensors in eager mode; return the tensors that the graph outputs.
 
-    Nodes without operands make their constants on `device`; without one, on the current device.
+    The tape records every op. A node without operands makes its constant on `device`, or on the
+    current device if that is None.
     """
     env: dict[int, Tensor] = dict(enumerate(values))
     for node in graph.nodes:
@@ -45,7 +47,7 @@ def replay(
 
 
 def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
-    """Run a graph node without operands on `device`; return its results."""
+    """Run a graph node without operands on `device`; return its results as tensors."""
     key = (node.op, node.op.key((), node.attributes), device)
     kernel = _constant_kernels.get(key)
     types = [graph.types[i] for i in node.results]
@@ -65,7 +67,10 @@ def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
 
 
 def call_op(op: Op, operands: tuple[Tensor | None, ...], attributes: Mapping[str, Any]) -> Any:
-    """Call an op on tensors, through its prepared call for these types if there is one."""
+    """Call an op on tensors and return its result, or a tuple of results.
+
+    Uses the prepared call for these operand types, if there is one, unless a graph is being built.
+    """
     types = [None if x is None else x._type for x in operands]
     call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
     if call is None:

@@ -1,7 +1,9 @@
 """Checks of gradient rules that users and plugins register, in debug mode.
 
-The first use of a rule with new operand types compares it with finite differences, at random values
-of small operands. Rules of the framework's own ops are compared by the conformance suite instead.
+The reverse sweep calls `check_op` and `custom_gradient` calls `check_function`. The first use of a
+rule with new operand types compares it with finite differences, at random values of small operands.
+Rules of the framework's own ops are compared by the conformance suite instead. A check leaves the
+tape and the random state as they were.
 """
 
 from __future__ import annotations
@@ -39,13 +41,18 @@ _vjp: Vjp | None = None
 
 
 def install_vjp(vjp: Vjp) -> None:
-    """Set the function that differentiates eagerly."""
+    """Set the function (`transforms.vjp`) by which the checks compute gradients."""
     global _vjp
     _vjp = vjp
 
 
 def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[str, Any]) -> None:
-    """Compare the registered rule of an op with finite differences, once per operand types.
+    """Compare an op's gradient rule with finite differences, once for each set of operand types.
+
+    Args:
+        op: the op, whose rule a user or plugin registered.
+        operands: types of the operands; the check draws random values of these types.
+        attributes: attributes of the op.
 
     Raises:
         GradientError: the rule is wrong.
@@ -79,14 +86,14 @@ def check_function(
 ) -> None:
     """Compare a user's `bprop` with finite differences of the function, once per input types.
 
-    A wrong one is reported by a warning: some rules are meant to differ from the derivative.
+    If they differ it warns rather than raises: some rules are meant to differ from the derivative.
 
     Args:
-        name: for the message.
-        rule: the `bprop`; identifies what was checked.
+        name: name of the function, for the warning.
+        rule: the `bprop`; no rule is checked twice for the same input types.
         function: the function with that `bprop`.
         inputs: the arguments of a call, Tensors and others; or their types, for random values.
-        n_checked: how many of the inputs the `bprop` is for; None is all.
+        n_checked: the `bprop` has gradients for so many of the first inputs; None means all.
     """
     given = [x if isinstance(x, TensorType) else getattr(x, "_type", None) for x in inputs]
     types = [None if t is None else t.plain for t in given]
@@ -119,8 +126,9 @@ def _at_samples(
 ) -> Comparison | None:
     """Compare a function's gradient with finite differences at given or random values.
 
-    Float64 is used where the function takes it and the device has it. Returns None if the function
-    is not finite at any of the values, or raises there.
+    It is computed in float64 where the function takes that and the device has it. `key` identifies
+    the check in the set of those done. Returns None if the function is not finite at any of the
+    values, or raises there.
     """
     device = registry.current_device()
     state = get_rng_state()
@@ -154,7 +162,10 @@ def _at_samples(
 
 
 def _drawn(types: Sequence[TensorType | None], low: float, high: float) -> list[Array | None]:
-    """Return random arrays of given types: floats in a range, integers 0 and bools True."""
+    """Return random arrays of given types: floats in a range, integers 0 and bools True.
+
+    A type None yields None.
+    """
     rng = np.random.default_rng(5)
     found: list[Array | None] = []
     for t in types:
@@ -168,7 +179,7 @@ def _drawn(types: Sequence[TensorType | None], low: float, high: float) -> list[
 
 
 def _widened(array: Array | None, device: Device) -> Array | None:
-    """Return an array in the widest dtype of its kind that the device has."""
+    """Return an array as float64 or complex128 if the device has that dtype, else unchanged."""
     if array is None or array.dtype.kind in "biu":
         return array
     wide: DType = complex128 if array.dtype.kind == "c" else float64
@@ -184,7 +195,11 @@ def _compared(
     state: Tensor,
     n_checked: int | None,
 ) -> Comparison | None:
-    """Compare gradient and differences at some values; None if the results are not finite."""
+    """Compare a function's gradient with finite differences at the given input values.
+
+    Returns the element that differs most. Returns None if results are not finite, or differ between
+    two calls. `state` is the state of the random generator before each call.
+    """
     inexact = [i for i, a in enumerate(inputs) if a is not None and a.dtype.kind not in "biu"]
     wrt = [i for i in inexact if n_checked is None or i < n_checked]
     arrays = [inputs[i] for i in wrt]

@@ -1,7 +1,7 @@
 """Edits of sub-graphs during differentiation: new parameters, more nodes, more outputs.
 
-The derivatives of switches, loops and calls use these on the graphs of branches and bodies. Graphs
-are never changed in place; every function returns or extends a copy.
+The derivatives of switches, loops and calls use these on the graphs of branches and bodies. No
+function changes a graph in place; they return or extend a copy.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Item = TypeVar("Item")
 
 
 def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequence[int]) -> Graph:
-    """Return a graph with other parameters; old parameter i becomes number `positions[i]`.
+    """Return a copy of a graph with other parameters; old parameter i becomes `positions[i]`.
 
-    `types` are the types of all new parameters.
+    `types` are the types of all new parameters; the copy leaves some of them unread.
     """
     n = len(types)
     shift = n - graph.n_params
@@ -62,7 +62,7 @@ def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequenc
 
 
 def reopened(graph: Graph) -> GraphBuilder:
-    """Return a graph builder with a copy of a graph, to which nodes can be appended."""
+    """Return a graph builder that contains a graph's nodes, so that more can be appended."""
     builder = GraphBuilder()
     builder.types = list(graph.types)
     builder.nodes = list(graph.nodes)
@@ -71,9 +71,10 @@ def reopened(graph: Graph) -> GraphBuilder:
 
 
 def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -> list[GraphValue]:
-    """Append another graph's nodes, applied to `values`, to the graph being built; return outputs.
+    """Append another graph's nodes to a builder, with `values` for its parameters.
 
-    Unlike `GraphBuilder.inline` it keeps the source locations of the nodes.
+    Returns the outputs. Unlike `GraphBuilder.inline` it leaves nodes without a source location as
+    they are.
     """
     env: dict[int | None, int | None] = {k: v._id for k, v in enumerate(values)}
     env[None] = None
@@ -90,7 +91,10 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -
 
 
 def unread_residual(type_: ValueType) -> GraphValue:
-    """Return a filler for a saved value that only another branch of a switch computes and reads."""
+    """Append a constant of a type; return its value.
+
+    A branch of a switch returns it for a residual that only other branches compute and read.
+    """
     if not isinstance(type_, HostType):
         return filled(type_, 0)
     builder = current_builder()
@@ -103,7 +107,10 @@ def unread_residual(type_: ValueType) -> GraphValue:
 
 
 def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[GraphValue]:
-    """Return what a backward graph takes: cotangents of `ids` that may exist, then flags."""
+    """Return the cotangents and flags that a backward graph takes, as graph values.
+
+    First the sweep's cotangents of those `ids` whose status is not ABSENT, then the flags of these.
+    """
     given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
     flags = [c.flag for c in given if c.flag is not None]
     return [*(c.value for c in given), *flags]
@@ -116,11 +123,16 @@ def with_outputs_for(
     flagged: Sequence[int],
     types: Sequence[ValueType],
 ) -> Graph:
-    """Return a backward graph with outputs for all given parameters, in order.
+    """Return a copy of a backward graph with outputs for all given parameters, in order.
 
-    It returns a cotangent for each parameter in `wrt` and a flag for each in `flagged`. Parameters
-    for
-    which the graph has no cotangent get one that is neutral in sums, and a false flag.
+    It returns a cotangent for each parameter in `wrt`, then a flag for each in `flagged`. A
+    parameter for which the graph has no cotangent gets one that changes no sum, and a false flag.
+
+    Args:
+        graph: the backward graph.
+        halves: says which outputs of the graph belong to which parameters.
+        wrt, flagged: indices of parameters of the forward graph.
+        types: types of these parameters, by index.
     """
     known, flags = by_parameter(halves, graph.outputs)
     if not flagged and len(known) == len(wrt):
@@ -135,7 +147,10 @@ def with_outputs_for(
 def by_parameter(
     halves: Linearized, outputs: Sequence[Item]
 ) -> tuple[Mapping[int, Item], Mapping[int, Item]]:
-    """Return a backward graph's cotangents and their flags as dicts by forward parameter."""
+    """Return the outputs of a backward graph by the forward parameter that they belong to.
+
+    `outputs` are the graph's outputs: cotangents, then flags. Returns a dict of each.
+    """
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
     return known, dict(zip(flagged, outputs[len(halves.wrt) :]))

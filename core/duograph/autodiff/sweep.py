@@ -1,9 +1,9 @@
 """The reverse sweep: appends the gradient of every node of a graph, last node first.
 
-`linearize` makes one `Sweep` for each combination of cotangents that a (sub-)graph gets. The
-gradient
-rules of ops are traced onto the forward nodes; nodes with control flow have plans of their own.
-`partition` then separates the forward from the backward graph.
+`linearize` makes one `Sweep` for each combination of cotangents that a (sub-)graph receives. A
+sweep traces the gradient rules of ops onto the forward nodes; nodes with control flow have plans of
+their own. `partition` then separates the forward from the backward graph. A sweep never changes
+forward nodes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ class Sweep:
         joint: the forward nodes, and how to differentiate those with control flow.
         present: statuses of the cotangents of the results.
         seeded: statuses of cotangents of parameters to which the sweep adds.
-        outermost: whether the graph is no sub-graph: absent cotangents become zeros at the end.
+        outermost: whether the graph is no sub-graph; in the cotangents that it returns, zeros then
+            stand for absent ones.
+        active: ids of the values that depend on a differentiated parameter.
         builder: the forward nodes, parameters for cotangents, and the backward nodes so far.
-        cotangents: by value id, the sums so far.
+        cotangents: by value id, the sum of cotangents so far.
     """
 
     def __init__(
@@ -57,7 +59,10 @@ class Sweep:
         builder.n_params = joint.graph.n_params
 
     def value(self, id_: int) -> GraphValue:
-        """Return a value of the forward graph for use in a gradient rule."""
+        """Return the forward value with a given id as a symbolic value for a gradient rule.
+
+        The alias through which a composite op reads an operand is replaced by the operand.
+        """
         found: GraphValue = self.builder.tensor(self.joint.alias.get(id_, id_))
         return found
 
@@ -67,12 +72,12 @@ class Sweep:
         return ABSENT if found is None else found.status
 
     def accumulate(self, id_: int, new: Cotangent) -> None:
-        """Add a cotangent to the sum of cotangents of a graph value."""
+        """Add a cotangent to the sum of cotangents of value `id_`."""
         have = self.cotangents.get(id_)
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Append the backward of all nodes; return the separate forward and backward graphs."""
+        """Append the backward of all nodes; return separate forward and backward graphs."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -115,7 +120,10 @@ class Sweep:
         )
 
     def _node(self, node: GraphNode) -> None:
-        """Append the backward of one graph node, by the gradient rule of its op."""
+        """Append the backward nodes of one graph node, by the gradient rule of its op.
+
+        Adds the results to the cotangents of the node's operands.
+        """
         active, builder = self.active, self.builder
         if active.isdisjoint(node.results) or active.isdisjoint(node.operands):
             return
@@ -155,7 +163,10 @@ class Sweep:
         ]
 
     def joined_status(self, results: Sequence[int]) -> tuple[int, GraphScalar | None]:
-        """Return the status and run-time flag of a gradient computed from `results`' cotangents."""
+        """Return the status and run-time flag of gradients that a rule computes for one node.
+
+        They exist in the runs in which some of the node's `results` have a cotangent.
+        """
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):
             return PRESENT, None
@@ -163,15 +174,20 @@ class Sweep:
 
 
 def missing_cotangent(type_: ValueType) -> GraphValue:
-    """Return a zero cotangent for a result that nothing uses, for gradient rules that need one."""
+    """Return a constant zero as the cotangent of a result that nothing uses.
+
+    Gradient rules of ops with several results need a cotangent for each.
+    """
     return filled(type_, 0) if isinstance(type_, TensorType) else additive_identity(type_)
 
 
 def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, ...]:
     """Return what a gradient rule returned as a tuple with one gradient per operand.
 
+    Further items, which a rule may return for attributes, are dropped.
+
     Raises:
-        GradientError: it returned another number of gradients than the op has operands.
+        GradientError: the rule returned fewer gradients than the op has operands, or too many.
     """
     if op.variadic and isinstance(found, (tuple, list)) and len(found) == 1:
         inner = found[0]
@@ -191,10 +207,10 @@ def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, .
 
 
 def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> GraphValue:
-    """Return a gradient as a graph value, checked and cast to the type of its operand.
+    """Return a rule's gradient as a graph value, checked and cast to the type of its operand.
 
     Raises:
-        GradientShapeError: it has another shape.
+        GradientShapeError: the gradient has another shape.
         GradientError: it has another dtype, and the setting `debug` or `check_bprop` is on.
     """
     want: ValueType = builder.types[operand]

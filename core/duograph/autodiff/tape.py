@@ -1,7 +1,7 @@
-"""The eager tape: records op calls as nodes, and runs backwards over them to compute gradients.
+"""The eager tape: records op calls as nodes, and walks back over them to compute gradients.
 
-There is no global list: a recorded tensor holds its edge, the edge's node holds the edges of its
-operands, and a node is freed with the last tensor that depends on it. A node has a plan
+There is no global list: a recorded tensor refers to its *edge*, the edge's node refers to the edges
+of its operands, and a node is freed with the last tensor that depends on it. A node has a plan
 (`node_plans`), which computes the cotangents of its operands. `execution.eager_calls` and
 `compiler.recorded_call` create nodes; `recording` calls `backward`. At level 1 residuals are buffer
 handles and plans run compiled kernels; at level 2 (inside another derivative) residuals are tensors
@@ -36,7 +36,7 @@ class DerivativeScope:
     """Context manager within which the tape records; scopes may be nested in a thread.
 
     Entering returns the nesting depth, 1 for the outermost. When a thread leaves its outermost
-    derivative, tensors that took a recorded value by an in-place write are detached from the tape.
+    scope, tensors that got a recorded value by an in-place write are detached from the tape.
     """
 
     def __enter__(self) -> int:
@@ -64,10 +64,10 @@ def _detach_written_tensors() -> None:
 
 
 def edge_of(t: Tensor) -> Edge:
-    """Return the tape edge of a recorded tensor that an op is about to use.
+    """Return the tape edge of a recorded tensor that an op is about to read.
 
-    An edge older than every running derivative belongs to one that is over: it is replaced by a
-    new one without a node, so that the old nodes can be freed.
+    An edge older than every running derivative belongs to one that has ended: a new `Leaf` replaces
+    it, so that the old nodes can be freed.
     """
     edge: Edge = t._edge
     if edge.seq < runtime_state.horizon:
@@ -87,8 +87,8 @@ class Plan(Protocol):
         fast_index: the operand to which the single result of `fast` belongs; None when `fast`
             returns a tuple.
         fast_wrt: the operands to which the items of that tuple belong.
-        continues_sums: `run` also takes the sums of cotangents that the operands have so far, and
-            returns sums that include them.
+        continues_sums: whether `run` takes the sums of cotangents that the operands have so far,
+            and returns these sums with its own contributions added.
     """
 
     n_results: int
@@ -108,11 +108,11 @@ class Node:
     """A tape node: one recorded call. It is also the edge of its result if there is only one.
 
     Attributes:
-        seq: sequence number; a node's is larger than that of everything it depends on.
-        plan: computes cotangents.
+        seq: sequence number, larger than those of all nodes on which this one depends.
+        plan: computes the cotangents of the operands.
         parents: the edges of the operands; None for an operand that is not recorded.
-        residuals: what the plan needs of the forward pass, as a tuple of handles or tensors.
-        deep: recorded at level 2, so residuals are tensors.
+        residuals: tuple of the forward values that the plan needs: handles or tensors.
+        deep: whether the call was recorded at level 2, so that residuals are tensors.
         hooks: gradient hooks of the result, or None.
     """
 
@@ -130,7 +130,7 @@ class Node:
 
 
 class Leaf:
-    """The tape edge of a tensor at which a derivative stops: an input or a weight."""
+    """The tape edge of an input or weight of a derivative; the backward pass stops there."""
 
     __slots__ = ("seq", "type", "hooks", "__weakref__")
 
@@ -141,7 +141,7 @@ class Leaf:
 
 
 class Output:
-    """The tape edge to one result of a node that has several."""
+    """The tape edge of one result of a node that has several results."""
 
     __slots__ = ("node", "index", "seq", "hooks", "__weakref__")
 
@@ -169,9 +169,10 @@ def backward(
     every sum is independent of the shape of the graph.
 
     Args:
-        outputs: pairs of an edge and its cotangent: handles, or tensors with `create_graph`.
+        outputs: pairs of an edge and its cotangent: a tensor with `create_graph`, else a handle.
         leaves: edges at which to stop.
-        create_graph: dispatch ops on tensors, so that the result can be differentiated.
+        create_graph: compute with recorded ops on tensors, so that the gradients can be
+            differentiated again.
         start: nodes with a smaller sequence number cannot lead to a leaf and are not visited.
 
     Returns:
@@ -242,13 +243,16 @@ def backward(
 
 
 def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
-    """Return the operands' edges, with None in the place of one that occurred before."""
+    """Return the edges of a call's operands, with None in place of each repeated edge."""
     first = {p: k for k, p in reversed(list(enumerate(parents)))}
     return [p if first[p] == k else None for k, p in enumerate(parents)]
 
 
 def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
-    """Return the complete cotangent of an input or weight, after its gradient hooks have run."""
+    """Run the gradient hooks of an input or weight; return its cotangent after them.
+
+    Returns None for an input that has no cotangent.
+    """
     if value is not None and leaf.hooks:
         return _run_hooks(leaf, value, create_graph)
     return value
@@ -268,6 +272,7 @@ _CACHE_LIMIT = 4096
 _add_kernels: dict[Hashable, Callable[..., Any]] = {}
 
 
+# The buffer handle of the sum of two cotangents of one edge, computed by a cached kernel.
 def _add_handles(edge: Edge, a: Handle, b: Handle) -> Handle:
     type_ = _edge_type(edge)
     type_ = type_.on(type_.device)
@@ -287,7 +292,11 @@ def _add_tensors(edge: Edge, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
-    """Call a tensor's gradient hooks; each may return a Tensor that replaces the gradient."""
+    """Call a tensor's gradient hooks in order; return the gradient after them.
+
+    A hook may return a Tensor that replaces the gradient. `value` and the result are tensors with
+    `create_graph`, else buffer handles.
+    """
     type_ = _edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)
     for hook in list(edge.hooks or ()):
@@ -305,15 +314,21 @@ def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
 
 
 def handle_of(t: Tensor, like: TensorType) -> Handle:
-    """Return the buffer handle of a cotangent, moved and cast to the type `like` by `fitted`."""
+    """Return the buffer handle of a cotangent, cast to the dtype of the type `like`.
+
+    Raises:
+        DeviceError: the cotangent is on another device than `like`.
+    """
     return fitted(t, like)._buf
 
 
 def fitted(t: Tensor, like: TensorType) -> Tensor:
-    """Return a cotangent on the device, and cast to the dtype, of the value that it belongs to.
+    """Return a cotangent cast to the dtype of `like`, the type of the value it belongs to.
+
+    A cotangent without a device is placed on that of `like`.
 
     Raises:
-        DeviceError: it is on another device.
+        DeviceError: the cotangent is on another device.
     """
     if t._type.device is None:
         commit(t, like.committed_device)

@@ -1,7 +1,8 @@
 """Function transforms of the public API: grad, value_and_grad, vjp, jvp and GradOperation.
 
-They check arguments and arrange results; `recording` runs the function and pulls cotangents back.
-The same functions work inside a compiled function, where `recording` hands over to the front end.
+They check arguments and arrange results; `recording` runs the function and computes gradients. The
+same functions work inside a compiled function, where `recording` calls the front end. Nothing here
+touches the tape itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 
 
 def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
-    """Return `grad_position` as a tuple, and whether it was a single int."""
+    """Return `grad_position`, checked, as a tuple, and whether it was a single int."""
     if grad_position is None:
         return (), False
     if isinstance(grad_position, bool) or not isinstance(grad_position, (int, tuple, list)):
@@ -45,7 +46,7 @@ def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
 
 
 def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
-    """Return `weights` as a list of Parameters, and whether it was a single Parameter."""
+    """Return `weights`, checked, as a list of Parameters, and whether it was a single Parameter."""
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):
@@ -150,7 +151,9 @@ def _by_position(
 ) -> list[Any]:
     """Return the gradients of the arguments at `positions`.
 
-    Arguments without tensors are left out.
+    Each is a pytree like its argument. `gradients` yields one tensor for each tensor in these
+    arguments. Arguments without tensors are left out. With `return_ids` each item is a pair
+    (position, gradient).
     """
     found: list[Any] = []
     for i in positions:
@@ -166,7 +169,11 @@ def has_tensor(value: object) -> bool:
 
 
 def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]:
-    """Return the cotangents that the user passed as a list, one per output; None means ones."""
+    """Return the cotangents that the user passed, as a list with one item per output.
+
+    An item is None, which means ones, if the user passed none. A cotangent of one element is
+    broadcast to the shape of its output.
+    """
     if given is None:
         return [None] * len(outputs)
     if isinstance(given, (int, float, np.ndarray, np.generic)):

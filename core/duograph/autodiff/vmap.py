@@ -1,6 +1,6 @@
 """vmap: applies a function of single items to every item of a batch.
 
-The function runs once per item; ops are not batched.
+The public function `vmap` calls the function once per item; it never batches ops.
 """
 
 from __future__ import annotations
@@ -76,12 +76,18 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
 
 
 def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Expand an `in_axes` of vmap for a sequence of n items to one batch axis per item."""
+    """Return one entry of `in_axes` or `out_axes` per item of a sequence of n items.
+
+    An int or None stands for the same entry n times.
+    """
     return axis if isinstance(axis, (tuple, list)) else (axis,) * n
 
 
 def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
-    """Return (tensor, batch axis) for each batched tensor in an argument of vmap."""
+    """Return (tensor, batch axis) for each batched tensor in an argument of vmap.
+
+    `axis` is the argument's entry in `in_axes`.
+    """
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):

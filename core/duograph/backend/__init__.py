@@ -1,5 +1,6 @@
 """The interface between the core and device backends, and the kernel generator backends may use.
 
-`interface` defines what a backend implements, `registry` finds the installed ones, and `codegen`
-prints kernels in C-like languages. The core calls backends only through this interface.
+`protocol` defines what a backend implements, `registry` finds the installed backends, `codegen`
+prints kernels in C-like languages, and `grid` has the kernels of GPU-style devices. The core calls
+backends only through `protocol`; nothing here imports a backend's package.
 """

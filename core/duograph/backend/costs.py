@@ -44,10 +44,14 @@ class FusionLimits(NamedTuple):
 class LayoutCosts(NamedTuple):
     """Limits from which converting a cluster of convolutions to channels-last layout pays.
 
+    A cluster is a set of convolutions and connected ops, such as pooling and elementwise ops,
+    between which values can be channels-last. Tensors are transposed where they enter or leave it.
+
     Attributes:
-        traffic_per_transpose: bytes that the convolutions of a cluster must read and write for
-            each byte that is transposed at its borders.
-        min_channels: output channels that fill vectors of channels.
+        traffic_per_transpose: bytes that the convolutions of a cluster must read and write for each
+            byte that is transposed at its borders.
+        min_channels: the least number of output channels of a convolution, so that vectors of
+            channels are full.
     """
 
     traffic_per_transpose: int = 6
@@ -60,10 +64,11 @@ class Costs(NamedTuple):
     Attributes:
         fusion: limits of fused regions.
         layout: costs of layout conversions.
-        min_matmul_sum: matmuls that a sum must have to be merged into one matmul of
-            concatenations, which copies all operands once.
-        compare_labels: whether the element of a row at a label is found by comparing positions in a
-            fused row region, instead of by a gather or a scatter of its own.
+        min_matmul_sum: a sum of at least so many matmuls is merged into one matmul of concatenated
+            operands, which costs one copy of all operands.
+        compare_labels: how a fused region picks the element of each row at an integer label. True:
+            it compares the label with every position in the row. False: a gather or scatter of its
+            own does it.
     """
 
     fusion: FusionLimits = FusionLimits()

@@ -66,7 +66,14 @@ _DIGITS = 30
 
 
 class Info(NamedTuple):
-    """Statistics of the on-disk cache of compiled code, or the problem that disables it."""
+    """Statistics of the on-disk cache of compiled code.
+
+    Attributes:
+        path: the cache directory.
+        entries, bytes: number and total size of the entries.
+        limit: most bytes kept.
+        problem: why nothing is stored in the directory, or None.
+    """
 
     path: str
     entries: int
@@ -76,8 +83,7 @@ class Info(NamedTuple):
 
 
 def key_of(*parts: Any) -> str:
-    """Return the disk cache key of some parts, 64 hex digits: a hash of bytes, or of each
-    `str`.
+    """Return the disk cache key of some parts, 64 hex digits: a hash of bytes, or of each `str`.
 
     Examples:
         >>> from duograph.backend.disk_cache import key_of
@@ -99,7 +105,7 @@ def _checksum(data: bytes) -> str:
 class _Store:
     """One directory of compiled-code files, with lookup, insertion and eviction.
 
-    Its methods raise OSError, which the callers handle.
+    Its methods raise OSError, which the callers handle. `limit`: most bytes kept; None: no limit.
     """
 
     def __init__(self, root: str, limit: int | None) -> None:
@@ -108,9 +114,9 @@ class _Store:
 
     @contextlib.contextmanager
     def find(self, key: str, suffix: str) -> Iterator[_Entry | None]:
-        """Open a cache entry while a `with` block runs; the value is None if there is none.
+        """Open the cache entry of a key while a `with` block runs; None if there is none.
 
-        Deletes an entry with a wrong checksum.
+        It deletes an entry with a wrong checksum.
         """
         with contextlib.ExitStack() as opened:
             try:
@@ -132,7 +138,7 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def opened(self) -> Folder:
-        """Open the cache directory; create it again if somebody removed it."""
+        """Open the cache directory and return it; create it again if somebody removed it."""
         try:
             return Folder(self.root)
         except FileNotFoundError:
@@ -140,7 +146,7 @@ class _Store:
             return Folder(self.root)
 
     def scratch(self, suffix: str) -> str:
-        """Return the path for a new temporary file in the cache directory."""
+        """Return a path for a new temporary file in the cache directory; no file is made."""
         self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
@@ -183,11 +189,15 @@ class _Store:
     def account(self, root: Folder, kept: str, size: int) -> None:
         """Add the size of a new cache entry to the total; evict old entries beyond the limit.
 
-        All processes share the total as the length of a file, one byte for each block of cached
-        data.
-        Adding to it is an append and reading it is a stat, so no process lists the whole directory.
-        The
-        total is too large where an entry was stored twice or removed; eviction recounts it.
+        All processes share the total as the length of a file: one byte for each block of cached
+        data. Adding to it is an append and reading it is a stat, so no process lists the whole
+        directory. The total is too large where an entry was stored twice or removed; eviction
+        recounts it.
+
+        Args:
+            root: the open cache directory.
+            kept: path of the new entry, which is not evicted.
+            size: its bytes.
         """
         if self.limit is None:
             return
@@ -203,6 +213,7 @@ class _Store:
     def evict(self, kept: str) -> int:
         """Remove the least recently used entries until a tenth of the limit is free.
 
+        The entry at path `kept` stays. Nothing is removed if the entries are within the limit.
         Returns the number of blocks that remain in the cache.
         """
         assert self.limit is not None
@@ -239,7 +250,7 @@ class _Store:
         return found
 
     def sweep(self, before: float) -> None:
-        """Remove the cache's temporary files last written before a given time."""
+        """Remove the cache's temporary files that were last written before the time `before`."""
         with Folder(self.root) as root:
             for name in root.names():
                 with contextlib.suppress(OSError):  # its process was faster
@@ -270,7 +281,7 @@ class _Store:
 
 
 class _Entry(NamedTuple):
-    """An intact cache entry, and the open folder that holds it."""
+    """An intact cache entry: its name and content, and the open folder that holds it."""
 
     shard: Folder
     name: str
@@ -282,7 +293,10 @@ class _Entry(NamedTuple):
 
 
 def _read(shard: Folder, name: str, checksum: str) -> bytes | None:
-    """Return the content of a cache entry and note its use; delete one that is damaged."""
+    """Return the content of a cache entry and update its time of last use.
+
+    Deletes the entry and returns None if its checksum is wrong; None also if it cannot be read.
+    """
     try:
         with open(shard.open(name), "rb") as file:
             data = file.read()
@@ -303,7 +317,7 @@ def _blocks(size: int) -> int:
 
 
 def _remove(root: Folder, path: str) -> None:
-    """Remove a cache entry; do nothing if that is impossible."""
+    """Remove the cache entry with path `path`; do nothing if that is impossible."""
     folder, name = os.path.split(path)
     with contextlib.suppress(OSError), root.folder(os.path.basename(folder)) as shard:
         shard.remove(name)
@@ -313,7 +327,14 @@ def _remove(root: Folder, path: str) -> None:
 
 
 class _Place:
-    """The cache directory that the environment names, or the reason why it cannot be used."""
+    """The cache directory that the environment names, or the reason why it cannot be used.
+
+    Attributes:
+        directory: its path; None: there is no home directory.
+        limit: most bytes kept.
+        disk: the directory as a `_Store`; None: nothing can be stored or read there.
+        problem: why nothing is stored there, or None.
+    """
 
     def __init__(self, directory: str | None, limit: int) -> None:
         self.directory = directory
@@ -322,7 +343,10 @@ class _Place:
         self.problem: str | None = None
 
     def open(self) -> None:
-        """Check the cache directory and open it, or record the problem; called once."""
+        """Check the cache directory and create `disk`, or record the problem.
+
+        `_place` calls it once for each directory.
+        """
         if self.limit == 0:
             self.problem = "DUOGRAPH_CACHE_LIMIT is 0"
         elif self.directory is None:
@@ -355,9 +379,9 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Create the cache directory if missing; return a problem with it, or None.
+    """Create the cache directory if it is missing; return what is wrong with it, or None.
 
-    It is a problem if it cannot be made, belongs to another user, or others can write to it.
+    Wrong is a directory that cannot be made, belongs to another user, or that others can write to.
     """
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
@@ -372,7 +396,7 @@ _private: dict[int, _Store] = {}
 
 
 def _temporary() -> _Store:
-    """Return the temporary cache folder of the process, deleted at exit."""
+    """Return the process's temporary cache folder, made at first use and deleted at exit."""
     pid = os.getpid()  # a forked child makes its own
     with _lock:
         found = _private.get(pid)
@@ -414,7 +438,10 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the cache's size limit in bytes, and a problem if the setting is invalid."""
+    """Return (the cache's size limit in bytes, what is wrong with the setting `text` or None).
+
+    An invalid or missing setting means the default limit.
+    """
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal() and len(text) <= _DIGITS:
@@ -430,9 +457,9 @@ def _limit(text: str | None) -> tuple[int, str | None]:
 
 
 def load(key: str, suffix: str) -> Path | None:
-    """Return the path of the file cached under a key, or None; delete a damaged file.
+    """Return the path of the file cached on disk under a key, or None.
 
-    To have the file loaded as code, use `opened`.
+    A damaged file is deleted. To have the file loaded as code, use `opened`.
     """
     with opened(key, suffix) as found:
         return None if found is None else found.path

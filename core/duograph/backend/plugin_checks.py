@@ -1,8 +1,9 @@
 """Checks of everything that the core takes from a plugin: specs, backends, calls, host arrays.
 
 `registry` and the modules of `execution` pass each value through here before they use it. A check
-raises BackendError, or returns a text, that says what was got and what was wanted. Checks of values
-that cross at every kernel call are in `execution.kernel_checks`; they run in debug mode only.
+raises BackendError, or returns a text, that says what was got and what was wanted. The checks of
+arguments and results at each kernel call are in `execution.kernel_checks` and run in debug mode
+only.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _is_int(value: object) -> bool:
 
 
 def checked_specs(found: object) -> tuple[BackendSpec, ...]:
-    """Return the specs of a `duograph_backend` hook as a tuple.
+    """Return what a `duograph_backend` hook returned, one spec or a list, as a tuple of specs.
 
     Raises:
         BackendError: the hook returned something else, or a spec has a malformed field.
@@ -135,9 +136,10 @@ def _is_device_name(value: object) -> bool:
 
 
 def backend_problem(made: object, spec: BackendSpec) -> tuple[str | None, bool]:
-    """Return why what a spec's factory returned cannot be used, and whether it is malformed.
+    """Return (why a spec's factory result cannot be used or None, whether it is malformed).
 
-    A reason that the backend itself states, such as a missing driver, is not malformed.
+    `made` is that result. A reason that the backend itself states, such as a missing driver, is not
+    malformed.
     """
     if not isinstance(made, Backend):
         return f"its factory returned {shown_value(made)}; wanted a Backend", True
@@ -212,10 +214,10 @@ def _devices_problem(devices: object) -> str | None:
 
 
 def checked_reason(found: object) -> str | None:
-    """Return what a backend's `compiles` or `links` answered, after a check of its class.
+    """Return what a backend's `compiles` or `links` returned, if it is None or a string.
 
     Raises:
-        BackendError: it is neither None nor a text.
+        BackendError: it is something else.
     """
     if found is None or isinstance(found, str):
         return found
@@ -223,10 +225,10 @@ def checked_reason(found: object) -> str | None:
 
 
 def checked_costs(found: object) -> Costs:
-    """Return what a backend's `costs` answered, after a check of its class.
+    """Return what a backend's `costs` returned, if it is a `Costs`.
 
     Raises:
-        BackendError: it is no `Costs`.
+        BackendError: it is something else.
     """
     if isinstance(found, Costs):
         return found
@@ -236,8 +238,13 @@ def checked_costs(found: object) -> Costs:
 def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]) -> PreparedCall:
     """Return the call that a backend prepared; wrap a plain function as a `PreparedCall`.
 
+    Args:
+        found: what the backend returned.
+        n_operands: number of operands of the call.
+        count_results: function that returns the number of its results; called only if needed.
+
     Raises:
-        BackendError: it is no function, or a field of the PreparedCall is malformed.
+        BackendError: `found` is no function, or a field of the PreparedCall is malformed.
     """
     if not isinstance(found, PreparedCall):
         if not callable(found):
@@ -286,10 +293,10 @@ def _check_packings(packings: object, n_operands: int) -> None:
 
 
 def as_packing(found: object) -> Packing | None:
-    """Return what a function of `PreparedCall.packings` returned, after a check of its fields.
+    """Return what a function of `PreparedCall.packings` returned, if it is None or a `Packing`.
 
     Raises:
-        BackendError: it is neither None nor a well-formed `Packing`.
+        BackendError: it is something else, or a field of the Packing is malformed.
     """
     if found is None:
         return None
@@ -305,10 +312,10 @@ def as_packing(found: object) -> Packing | None:
 
 
 def as_fused(found: object) -> PreparedCall | None:
-    """Return what `PreparedCall.fuse_consumer` returned, after a check of its class.
+    """Return what `PreparedCall.fuse_consumer` returned, if it is None or a PreparedCall.
 
     Raises:
-        BackendError: it is neither None nor a PreparedCall.
+        BackendError: it is something else.
     """
     if found is None or isinstance(found, PreparedCall):
         return found
@@ -349,7 +356,7 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
 
 
 def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> Handle:
-    """Copy a C-contiguous host array to a device; return the handle.
+    """Copy a C-contiguous host array to a device of a backend; return the buffer handle.
 
     Raises:
         BackendError: the backend returned None.
@@ -363,11 +370,11 @@ def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> 
 def from_device(
     backend: Backend, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
 ) -> np.ndarray[Any, Any]:
-    """Return the values behind a handle as a host array.
+    """Copy the values behind a buffer handle to a host array of the given shape and dtype.
 
     Raises:
-        BackendError: the backend returned an array of another shape or dtype, or none. Code that
-            trusts the type of a tensor would read past the end of it.
+        BackendError: the backend returned something else. Code that trusts the type of a tensor
+            would read past the end of such an array.
     """
     found = backend.copy_out(handle, shape, dtype, device_id)
     if (

@@ -1,8 +1,9 @@
-"""Kernel calls that a backend prepares, with the facts the core may use to optimise them.
+"""Kernel calls that a backend prepares, with optional facts that let the core optimise them.
 
 A backend returns a `PreparedCall` for one op or one fused region, and a `LinkedProgram` for a whole
-program. It may return a plain function if none of the optional facts hold. The core calls `run`
-directly, so the fields cost nothing at run time. This module must not look inside buffer handles.
+program. It may return a plain function if none of the optional facts hold. The core calls the `run`
+functions directly, so the other fields cost nothing at run time. This module must not look inside
+buffer handles.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ class PreparedCall:
     Attributes:
         run: function from the operands' buffer handles to those of the results, which it allocates.
         overwrites: (operand, result) pairs of equal size that may share memory.
-        infallible: `run` never raises, so memory of an operand may be given away before it.
+        infallible: `run` never raises. The memory planner lets a step overwrite a donated buffer
+            only if that step and all later ones are infallible.
         packings: operand -> a function that returns how the call takes this operand packed, or
             None. Both calls compute the same bits.
         fuse_consumer: function that fuses this call with the only reader of its result into one
-            call with the same bits. Its operands are those of this call, then those of the reader
-            without the result. The fused call may be fused with its own reader again.
+            call with the same bits, or returns None. The fused call's operands are those of this
+            call, then those of the reader without the result. It may be fused with its own reader
+            again.
     """
 
     run: HandleFunction
@@ -60,7 +63,8 @@ class PreparedCall:
 class Packing:
     """How a kernel call takes an operand that was packed (rearranged in memory) in advance.
 
-    The core packs an operand in advance if it is the same in many calls or in several steps of one.
+    The core packs an operand in advance if its value is the same in many calls of a program or in
+    several steps of one call.
 
     Attributes:
         pack: call from the operand to the packed buffer.
@@ -82,8 +86,7 @@ class LinkedProgram(NamedTuple):
     Attributes:
         run: `run(handles, donated=())` computes the results from the parameters' buffer handles.
             `donated` says for each of `donations`, in order, whether the caller owns the
-            parameter's
-            buffer alone and gives it up; `run` may then use it for the result.
+            parameter's buffer alone and gives it up; `run` may then use it for the result.
         donations: position of an output -> position of the parameter whose buffer it may take;
             None: those of the program.
         bind: function that fixes the handles of the last parameters, which stay the same for many

@@ -1,8 +1,8 @@
-"""Asks a backend for the kernel call of an op, and caches the answer on the op.
+"""Asks a backend for the kernel call of an op, and caches it on the op object.
 
-Eager calls, the lowering of compiled functions and graph passes ask here, often for the same op
-with the same types and attributes. A cached call is shared by programs and threads. Nothing here
-runs a kernel.
+Eager execution, the lowering of compiled functions and graph passes call `prepared_call`, often for
+the same op with the same types and attributes. Programs and threads share a cached call. Nothing
+here runs a kernel.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def prepared_call(
     attributes: Mapping[str, Any],
     device_id: int,
 ) -> PreparedCall | None:
-    """Return the call that a backend prepares for an op, or None if it has no kernel.
+    """Return the call that a backend prepares for an op, from the op's cache if possible.
+
+    None if the backend has no kernel for these types and attributes.
 
     Raises:
-        BackendError: `prepare` failed, or returned something else.
+        BackendError: `prepare` of the backend failed, or returned something else.
     """
     key: list[Hashable] = [id(backend), device_id, types, *attributes]
     if not _add(key, attributes.values()):
@@ -58,10 +60,11 @@ def prepared_call(
 
 
 def _add(key: list[Hashable], values: Iterable[Any]) -> bool:
-    """Append attribute values to a key, each with its class; return whether the key is exact.
+    """Append attribute values to a cache key, each with its class; return whether the key is exact.
 
-    It is exact if equal keys mean equal attributes: 1 is not True or 1.0, and 0.0 is not -0.0. NaN
-    has no key because its bits can differ; neither has any object that could change or be large.
+    It is exact if equal keys mean equal attributes: 1 is not True or 1.0, and 0.0 is not -0.0. It
+    is not exact after a NaN, whose bits can differ, an object that could change, or too many
+    values.
     """
     for value in values:
         kind = value.__class__

@@ -33,8 +33,8 @@ class Folder:
     """An open folder that only this user can change; close it, or use it in a `with` statement.
 
     Attributes:
-        path: where it was when it was opened.
-        descriptor: of the folder.
+        path: the path by which it was opened.
+        descriptor: its file descriptor, which names of files are resolved from.
     """
 
     def __init__(self, path: str, parent: Folder | None = None) -> None:
@@ -63,7 +63,7 @@ class Folder:
         self.close()
 
     def folder(self, name: str, make: bool = False) -> Folder:
-        """Open a folder in this one, made first if it is missing and `make` is true."""
+        """Open and return the folder `name` in this one; make it first if `make` is true."""
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=self.descriptor)

@@ -1,8 +1,8 @@
 """Compiled programs as data: the instructions that the core emits and `Backend.link` receives.
 
-Values live in numbered *slots*. Parameters and constants fill some; every other slot is written by
-exactly one instruction, except those that loops and branches rebind. The module has data classes
-alone: it must not run, plan or print anything.
+Run-time values are numbered; such a number is called a *slot*. Parameters and constants fill some
+slots. Every other slot is written by exactly one instruction, except those that loops and branches
+rebind. The module has data classes alone: it must not run, plan or print anything.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Program instruction that calls a prepared kernel on numbered slots (storage for values).
+    """Program instruction that calls a prepared kernel on slots (numbers of run-time values).
 
     Attributes:
         call: the prepared kernel call.
@@ -46,9 +46,9 @@ class Step:
         pure: whether the results depend on the operands alone and have memory of their own.
         op: the op, so that a backend can compute the step in its own way; None for a step that only
             its call knows, such as a copy. A fused region is the op `region`.
-        types: types of the operands, then of the results; None for an absent operand. They may
-            differ from those of the steps that wrote the slots in the shape alone: a reshape is no
-            instruction.
+        types: types of the operands, then of the results; None for an absent operand. A type may
+            differ in shape, and only in shape, from that of the step that wrote the slot: a reshape
+            is no instruction.
         attributes: the op's attributes; those of a region are its graph, ``body``.
     """
 
@@ -86,13 +86,16 @@ class HostStep:
 class NeedsSteps(Exception):
     """Raised by a native program for a value it cannot compute, such as an int above 64 bits.
 
-    The program has changed nothing; the caller runs the graph step by step in Python instead.
+    The program has changed nothing; the caller then runs the instructions one by one in Python.
     """
 
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """Program instruction that copies the bytes of one slot (value storage) to another."""
+    """Program instruction that copies the bytes of slot `source` to the memory of slot `target`.
+
+    A slot is the number of a run-time value.
+    """
 
     source: int
     target: int
@@ -100,7 +103,7 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """Program instruction that lets the target slot share the source slot's memory.
+    """Program instruction that makes slot `target` refer to the memory of slot `source`.
 
     A slot is the number of a run-time value.
     """
@@ -117,9 +120,8 @@ class Loop:
         predicate: slot of the condition; the body aliases it to the next iteration's condition.
         carries: (carry, next, spare) slots of each loop variable: the body reads `carry` and writes
             `next`. After an iteration `carry` names the memory of `next`, and `next` that of
-            `spare`
-            (after the first iteration) or the former memory of `carry` (later). Before the loop,
-            `carry` is an alias of the initial value.
+            `spare` (after the first iteration) or the former memory of `carry` (later). Before the
+            loop, `carry` is an alias of the initial value.
         body: instructions of one iteration.
     """
 
@@ -133,7 +135,7 @@ class Choice:
     """Program instruction that runs one of several branches, selected by an index.
 
     Attributes:
-        index: slot of one integer or bool element; it is clamped to the number of branches.
+        index: slot of one integer or bool element; it is clamped to 0 .. number of branches - 1.
         dtype: dtype of the index.
         branches: instructions of each branch.
     """
@@ -200,7 +202,10 @@ def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
 
 
 def slots_read(instructions: Sequence[Instruction]) -> list[int]:
-    """Return the slots (value numbers) that a program's instructions read, with repetitions."""
+    """Return the slots (numbers of run-time values) that instructions read, with repetitions.
+
+    Loops and branches count too.
+    """
     found: list[int] = []
     for each in instructions:
         if isinstance(each, Loop):

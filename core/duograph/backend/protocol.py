@@ -211,9 +211,9 @@ class Backend:
         """Compile a whole typed graph before any op is decomposed or fused.
 
         Called for compiled functions from O1 on whose parameters and results are tensors and whose
-        ops have no effects. The call is as that of `link`. The reason why there is none, or None
-        for a backend without such a compiler, lets duograph compile the graph with the other
-        methods.
+        ops have no effects. Returns a call like that of `link`, or the reason why there is none, or
+        None if the backend has no such compiler. Without a call, duograph compiles the graph by the
+        other methods.
         """
         return None
 

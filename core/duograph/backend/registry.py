@@ -2,8 +2,8 @@
 
 It is lazy. The first question about devices loads the plugin modules; a backend is made when it is
 first used. An error of one plugin must not affect others: it is stored, printed by `duograph
-devices`, and raised when a user asks for that device. A plugin that does not load is also named in
-a warning. `plugin_checks` says what is well-formed.
+devices`, and raised when a user asks for that device. The registry also warns about a plugin that
+cannot be loaded. `plugin_checks` decides what is well-formed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,14 @@ class Entry:
     """One registered backend: its spec, the package it comes from, and the backend or its problem.
 
     Attributes:
+        name: the device_target; for a plugin that cannot be loaded, that of its entry point.
+        spec: what the plugin's hook returned; None if the plugin cannot be loaded.
+        source: the plugin's entry point, or a text for a backend that a program registered.
+        backend: the backend, made at first use.
         problem: the reason why it cannot run here.
-        broken: the problem is an exception, not a missing device or library that it reports.
+        broken: the problem is an error of the plugin, not a missing device or library that it
+            reports.
+        lock: held while the backend is made.
     """
 
     name: str
@@ -62,7 +68,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """Name of the package that registered the backend.
+        """Name and version of the package that registered the backend, and its module.
 
         Slow, since it reads package metadata.
         """
@@ -97,7 +103,10 @@ _default: Device | None = None
 
 
 def _load() -> pluggy.PluginManager:
-    """Load every plugin module once and return the plugin manager; errors are stored per plugin."""
+    """Load every plugin module once and return the plugin manager.
+
+    An error of a plugin is stored in its entry and warned about.
+    """
     global _manager, _loading
     if _manager is not None:
         return _manager
@@ -115,9 +124,9 @@ def _load() -> pluggy.PluginManager:
 
 
 def _entry_points() -> list[importlib.metadata.EntryPoint]:
-    """Return the entry points of all plugins by name, those of duograph itself first.
+    """Return the entry points of all plugins sorted by name, those of duograph itself first.
 
-    A name goes to the first plugin that has it, so that none can take one of ours.
+    A name belongs to the first plugin that has it, so no plugin can take a name of duograph's own.
     """
     metadata = importlib.import_module("importlib.metadata")  # slow: not at import
     found: list[importlib.metadata.EntryPoint] = []
@@ -155,7 +164,10 @@ def _origin(point: importlib.metadata.EntryPoint) -> str:
 
 
 def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryPoint) -> None:
-    """Import a plugin and take in what its hooks return: all of it, or nothing and its error."""
+    """Import a plugin and register what its hooks return, all of it or nothing.
+
+    An error is stored as an entry with a problem.
+    """
     name = point.name
     while manager.has_plugin(name):
         name += "'"  # another package has an entry point of this name
@@ -197,7 +209,7 @@ def _check_hooks(module: object) -> None:
 
 
 def _free(name: str, entry: Entry) -> str:
-    """Return an unused name for a backend entry: its own name, or that with its origin added."""
+    """Return an unused key for an entry: `name`, or that with the entry's package added."""
     if name not in _entries:
         return name
     key = f"{name} ({entry.origin})"
@@ -207,7 +219,10 @@ def _free(name: str, entry: Entry) -> str:
 
 
 def _known(name: str) -> Entry | None:
-    """Return the entry that owns a name, in upper or lower case, or None."""
+    """Return the usable entry that owns a backend name, in any case of letters, or None.
+
+    Plugins that could not be loaded, or have another major version, own no name.
+    """
     for key, entry in _entries.items():
         if entry.spec is not None and not entry.other_version and key.lower() == name.lower():
             return entry
@@ -215,7 +230,10 @@ def _known(name: str) -> Entry | None:
 
 
 def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entry:
-    """Enter a backend under its name, or store why that is impossible."""
+    """Register a backend under its name and aliases; return the new entry.
+
+    If that is impossible, the entry has the reason as its problem and another key.
+    """
     entry = Entry(spec.name, spec, source)
     if entry.other_version:
         theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
@@ -249,7 +267,7 @@ def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entr
 
 
 def _report() -> None:
-    """Warn about each plugin that was disabled since the last time."""
+    """Warn about each plugin or alias that was disabled since the last call."""
     while _reports:
         warnings.warn(_reports.pop(0), RuntimeWarning, stacklevel=3)
 
@@ -277,7 +295,7 @@ def register(spec: BackendSpec, origin: str = "registered by the program") -> No
 
 
 def unregister(name: str) -> None:
-    """Remove a backend that was added by `register`."""
+    """Remove a backend that was added by `register`; do nothing if there is none of this name."""
     entry = _entries.get(name)
     if entry is not None:
         _remove(entry)
@@ -298,18 +316,18 @@ def _changed() -> None:
 
 
 def entries() -> dict[str, Entry]:
-    """Return all registered backends by name, also those that cannot run here."""
+    """Return backend name -> entry for all registered backends, also those that cannot run here."""
     _load()
     return _entries
 
 
 def plugin_hooks() -> Any:
-    """Return the object through which the hooks of all plugins are called."""
+    """Return pluggy's hook object, whose methods call a hook of all plugins."""
     return _load().hook
 
 
 def problem_of(entry: Entry) -> str | None:
-    """Return why a backend cannot run here, or None; creates the backend if necessary."""
+    """Return why an entry's backend cannot run here, or None; make the backend if necessary."""
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:
@@ -331,7 +349,7 @@ def problem_of(entry: Entry) -> str | None:
 
 
 def _note_older_seam(spec: BackendSpec) -> None:
-    """Tell developers that a plugin was written for an older minor version of the seam."""
+    """Warn developers that a plugin was written for an older minor version of the interface."""
     if spec.seam_version < SEAM_VERSION:
         theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
         warnings.warn(
@@ -377,7 +395,7 @@ def _installed() -> str:
 
 
 def check_target(name: str) -> str:
-    """Return the canonical name of a backend.
+    """Return a backend's own spelling of its name, after a check that it can run here.
 
     Raises:
         DeviceError: no installed backend has this name.
@@ -394,7 +412,12 @@ def check_target(name: str) -> str:
 
 
 def backend(name: str) -> Backend:
-    """Return the backend of a given name, created at first use."""
+    """Return the backend of a given name, made at first use.
+
+    Raises:
+        DeviceError: no installed backend has this name.
+        BackendUnavailable: the backend cannot run here.
+    """
     entry = _entries.get(name)
     if entry is None or entry.backend is None:
         entry = _entries[check_target(name)]

@@ -1,6 +1,6 @@
 """The `duograph` command: its arguments, and one module per subcommand.
 
-The console script and `python -m duograph.cli` call `main`.
+The console script and `python -m duograph.cli` call `main`, which calls the subcommand's module.
 """
 
 from __future__ import annotations

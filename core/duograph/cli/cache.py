@@ -1,6 +1,6 @@
-"""The `duograph cache` command: prints size and path of the disk cache, or deletes its entries.
+"""The `duograph cache` command: prints the disk cache's size and path, or empties it.
 
-The disk cache keeps compiled code between processes (`backend.disk_cache`).
+`cli.main` runs it. The disk cache keeps compiled code between processes (`backend.disk_cache`).
 """
 
 from __future__ import annotations

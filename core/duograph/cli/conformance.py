@@ -1,4 +1,8 @@
-"""`duograph conformance compare OLD NEW`: what changed between two runs of the suite."""
+"""The command `duograph conformance compare OLD NEW`: compares two runs of the suite.
+
+`cli.main` runs it. It prints what changed between the two result files; the exit status is 1 if
+something became worse.
+"""
 
 from __future__ import annotations
 

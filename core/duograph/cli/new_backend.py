@@ -1,6 +1,7 @@
 """The `duograph new-backend NAME` command: creates a plugin package for a new device.
 
-The package is a copy of `cli/template` under another name; it passes the conformance suite.
+`cli.main` runs it. The package is a copy of `cli/template` under another name; it passes the
+conformance suite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The `duograph tune` command: measures each device's best settings, such as tile sizes.
 
-The backends store the results and use them from then on.
+`cli.main` runs it. The backends store the results and use them from then on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def tune(name: str | None) -> int:
 
 
 def _chosen(name: str | None) -> list[tuple[str, int]]:
-    """Return the devices that `duograph tune` was asked to tune, as (backend name, index)."""
+    """Return the devices to tune, as (backend name, index), from the command's argument.
+
+    It is None for all devices, a backend's name, or a device such as "OpenCL:1".
+    """
     if name is not None and ":" in name:
         device = device_of(name)
         return [(device.name, device.index)]

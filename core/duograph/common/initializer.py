@@ -62,13 +62,16 @@ class Initializer:
         return f"{type(self).__name__}({shown})"
 
     def _random(self) -> Stream:
-        """Return the stream of random numbers for initial values: a stored one or a new one."""
+        """Return the random stream from which this initializer draws: its own, or a new one."""
         stream = self.__dict__.get("stream")
         return Stream() if stream is None else stream
 
 
 class _Bound:
-    """An Initializer with its stream of random numbers, until a Tensor needs its values."""
+    """An Initializer with a random stream of its own: called with an array, it fills the array.
+
+    Every call rewinds the stream, so that it fills in the same numbers.
+    """
 
     def __init__(self, init: Initializer, stream: Stream) -> None:
         self.init = init
@@ -545,7 +548,10 @@ class Dirac(Initializer):
 
 
 def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], object]:
-    """Return the initializer function for the name or number given as ``Tensor(init=...)``."""
+    """Return the function that fills an array for the `init` argument of ``Tensor(init=...)``.
+
+    `init` is a name, a number or an Initializer.
+    """
     return initializer(init, shape)._init
 
 

@@ -118,7 +118,7 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 
 def _check_group(name: str, group: str) -> None:
-    """Raise ArgumentValueError unless a group is the world or was made by `create_group`."""
+    """Raise ArgumentValueError unless `group` is the world or was created by `create_group`."""
     if group not in (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, *_groups):
         raise ArgumentValueError(
             f"{name}: got group={group!r}; wanted {HCCL_WORLD_COMM_GROUP!r}, "

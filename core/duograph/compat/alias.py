@@ -33,10 +33,13 @@ MODE_NAMES = {"GRAPH": 0, "PYNATIVE": 1}
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """The metadata of the package `mindspore`, which duograph stands for."""
+    """The metadata of the package `mindspore`, as `importlib.metadata` reads them.
+
+    There is no such package on disk: duograph stands for it.
+    """
 
     def read_text(self, filename: str) -> str | None:
-        """Return the text of a metadata file, None for those that there are not."""
+        """Return the text of the file METADATA, and None for any other metadata file."""
         if filename != "METADATA":
             return None
         return f"Metadata-Version: 2.1\nName: {ALIAS}\nVersion: {API_VERSION}\n"
@@ -47,7 +50,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules of MindSpore: they are duograph's own, under a second name."""
+    """Import hook that makes `mindspore.x.y` a second name of the module `duograph.x.y`."""
 
     def __init__(self) -> None:
         self._specs: dict[str, importlib.machinery.ModuleSpec | None] = {}
@@ -72,7 +75,10 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterator[importlib.metadata.Distribution]:
-        """Yield the distribution `mindspore` if it is asked for; `importlib.metadata` calls it."""
+        """Yield the distribution `mindspore` if the context asks for it or for all distributions.
+
+        `importlib.metadata` calls it.
+        """
         name = getattr(context, "name", None)
         if name is None or name.lower() == ALIAS:
             yield _Distribution()

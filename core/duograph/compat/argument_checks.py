@@ -38,7 +38,7 @@ def _subject(arg_name: str | None, prim_name: str | None) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    """Tell whether a value is of a type, where a bool is no number."""
+    """Return whether a value is an instance of `kind`; a bool is no number."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
@@ -142,7 +142,10 @@ def check_float_range(
 
 
 def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
-    """Return a check of the sign of an int or float."""
+    """Create a function that checks the sign of an int or float and returns the number.
+
+    `rel` is the comparison with 0, `text` the middle of the function's name.
+    """
 
     def check(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
         return _compared(arg_value, kind(0), rel, kind, arg_name, prim_name)

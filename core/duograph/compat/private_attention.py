@@ -46,7 +46,7 @@ def _in_projection(
     b_k: Tensor | None = None,
     b_v: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Project query, key and value with weights of their own.
+    """Multiply query, key and value by three weights and add biases; return the three products.
 
     Raises:
         ValueError: a weight or bias does not fit.
@@ -65,9 +65,10 @@ def _in_projection(
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None, k_is_v: bool, q_is_k: bool
 ) -> tuple[Tensor, ...]:
-    """Project query, key and value with one weight of shape (3 * size, size).
+    """Multiply query, key and value by the thirds of one weight of shape (3 * size, size).
 
-    `k_is_v` and `q_is_k` say that they are one Tensor, which one matmul then projects.
+    Returns the three products. If `k_is_v` and `q_is_k`, the three are one Tensor, which one matmul
+    multiplies by the whole weight.
     """
     size = q.shape[-1]
     if k_is_v and q_is_k:
@@ -80,7 +81,7 @@ def _in_projection_packed(
 
 
 def _check_qkv_shape(query_ndim: int, key_ndim: int, value_ndim: int) -> bool:
-    """Return whether query, key and value have a batch axis.
+    """Return True if query, key and value have a batch axis (3 axes each), else False.
 
     Raises:
         ValueError: they are not all of rank 2, or all of rank 3.
@@ -92,10 +93,10 @@ def _check_qkv_shape(query_ndim: int, key_ndim: int, value_ndim: int) -> bool:
 
 
 def _check_kpm_shape(query_ndim: int, kmp_ndim: int) -> None:
-    """Check the rank of a key padding mask.
+    """Raise unless a key padding mask has one axis less than the query.
 
     Raises:
-        ValueError: it is not one less than that of the query.
+        ValueError: another number of axes.
     """
     if kmp_ndim != query_ndim - 1:
         raise ShapeError(
@@ -111,7 +112,7 @@ def _check_attn_mask_shape(
     attn_mask_shape: tuple[int, ...],
     num_heads: int,
 ) -> None:
-    """Check the shape of an attention mask.
+    """Raise unless an attention mask has 2 or 3 axes, and sizes that fit the query and key.
 
     Raises:
         ValueError: a rank other than 2 and 3, or another shape than (heads, queries, keys) for a

@@ -42,22 +42,22 @@ def _get_global_rank() -> int:
 
 
 def _get_gradients_mean() -> bool:
-    """Return whether gradients of several devices are averaged, as it was set."""
+    """Return the recorded setting `gradients_mean`: whether devices average their gradients."""
     return bool(context.get_auto_parallel_context("gradients_mean"))
 
 
 def _get_pipeline_stages() -> int:
-    """Return the recorded number of stages of a pipeline."""
+    """Return the recorded setting `pipeline_stages`, a number of stages."""
     return int(context.get_auto_parallel_context("pipeline_stages"))
 
 
 def _is_sharding_propagation() -> bool:
-    """Return whether shardings spread from marked ops to others: False with one process."""
+    """Return False; in MindSpore, whether shardings spread from marked ops to others."""
     return False
 
 
 def _is_pynative_parallel() -> bool:
-    """Return whether eager code runs on several devices: False with one process."""
+    """Return False; in MindSpore, whether eager code runs on several devices."""
     return False
 
 
@@ -105,7 +105,10 @@ def no_init_parameters() -> Iterator[None]:
 
 
 class _VirtualDatasetCell(Cell):
-    """Give a network its part of each batch; with one process it gets all of it."""
+    """Cell that calls another one with its inputs.
+
+    MindSpore's Cell of this name cuts each batch into one part per device; one process has it all.
+    """
 
     def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)
@@ -116,7 +119,7 @@ class _VirtualDatasetCell(Cell):
 
 
 def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
-    """Return how many inputs and outputs a weight of shape (out, in, kernel...) connects."""
+    """Return (inputs, outputs) that a weight of shape (out, in, kernel...) connects."""
     return _fans(tuple(shape))
 
 
@@ -124,7 +127,10 @@ def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def _get_cache_prim(cls: type) -> Callable[..., Any]:
-    """Return a function that makes a Primitive, and keeps one for equal arguments."""
+    """Return a function that creates a primitive of class `cls`, or returns an earlier equal one.
+
+    Two calls with equal arguments return the same primitive.
+    """
 
     def make(*args: Any, **kwargs: Any) -> Any:
         key = (cls, args, tuple(sorted(kwargs.items())))
@@ -144,18 +150,18 @@ _primexpr = constexpr
 
 
 class _PyNativeExecutor:
-    """What packages call on the executor of eager code."""
+    """The methods of MindSpore's executor of eager code that published packages call."""
 
     def sync(self) -> None:
         """Wait until all work of the current device has finished."""
         synchronize()
 
     def enable_grad(self) -> bool:
-        """Return whether gradients can be taken: always, by `grad` and its like."""
+        """Return True: gradients can always be taken, by `grad` and similar functions."""
         return True
 
     def set_enable_grad(self, flag: bool) -> None:
-        """Accept True, and refuse False: `grad` and its like say what is recorded.
+        """Accept True and refuse False: recording depends on `grad` and similar functions alone.
 
         Raises:
             NotImplementedError: False.
@@ -171,15 +177,15 @@ _pynative_executor = _PyNativeExecutor()
 
 
 class _CellGraphExecutor:
-    """What packages call on the executor of graphs."""
+    """The methods of MindSpore's executor of graphs that published packages call."""
 
     def compile(self, obj: Cell, *args: Any, **kwargs: Any) -> tuple[str, bool]:
-        """Compile a Cell for the shapes of its arguments; return a name of that program, True."""
+        """Compile a Cell for the types of its arguments; return (a name of the program, True)."""
         obj.compile(*args, **kwargs)
         return f"{type(obj).__name__}.{id(obj)}", True
 
     def __call__(self, obj: Cell, *args: Any, phase: str = "predict") -> Any:
-        """Run a Cell; it is compiled in GRAPH_MODE."""
+        """Call a Cell, which GRAPH_MODE compiles; return its result. `phase` is ignored."""
         del phase
         return obj(*args)
 
@@ -222,5 +228,9 @@ def _make_directory(path: str, arg_name: str = "path") -> str:
 
 
 def _function_forbid_reuse(fn: F) -> F:
-    """Return the function; each compiled function has programs of its own."""
+    """Return `fn` unchanged.
+
+    MindSpore's decorator forbids that compiled functions share the code of `fn`; here they never
+    do.
+    """
     return fn

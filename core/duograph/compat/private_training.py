@@ -65,14 +65,14 @@ def _get_logger() -> logging.Logger:
 
 
 def _is_role_sched() -> bool:
-    """Return whether this process schedules a parameter server: False."""
+    """Return False: no process schedules a parameter server here."""
     return False
 
 
 class _no_grad(contextlib.ContextDecorator):
-    """Run code of which no gradient is taken, as a context or a decorator.
+    """Context manager and decorator for code through which no gradient flows.
 
-    Nothing is recorded outside `grad` and its like, so that it changes nothing there.
+    Outside `grad` and similar functions nothing is recorded, so it has no effect there.
 
     Raises:
         NotImplementedError: it is entered while a gradient is being recorded.
@@ -114,7 +114,10 @@ def mixed_precision_cast(dst_dtype: DType, x: Any) -> Any:
 
 
 def _auto_black_list(network: Cell, black_list: Sequence[type[Cell]], dtype: DType) -> Cell:
-    """Make a network compute in `dtype`, but its layers of the listed classes in float32."""
+    """Mark a network to compute in `dtype`, except layers of the listed classes; return it.
+
+    Those layers compute in float32.
+    """
     _cast_all_but(network, tuple(black_list), dtype)
     return network
 
@@ -126,7 +129,9 @@ def _auto_mixed_precision_rewrite(
     white_list: Sequence[type[Cell]] | None = None,
     black_list: Sequence[type[Cell]] | None = None,
 ) -> Cell:
-    """Make the layers of a white list, or all but those of a black list, compute in `dtype`.
+    """Mark layers to compute in `dtype`: those of a white list, or all but those of a black list.
+
+    Returns a Cell that calls the network and casts its 16-bit results to float32.
 
     Raises:
         ValueError: both lists or none.
@@ -146,7 +151,7 @@ def _auto_mixed_precision_rewrite(
 
 
 def _update_param(param: Parameter, new_param: object, strict_load: bool) -> None:
-    """Give a Parameter the value that a checkpoint has for it.
+    """Write the value `new_param` of a checkpoint into the Parameter `param`.
 
     Raises:
         ValueError: the value is no Tensor, or its shape or dtype does not fit.
@@ -160,9 +165,11 @@ def _update_param(param: Parameter, new_param: object, strict_load: bool) -> Non
 def _load_dismatch_prefix_params(
     net: Cell, parameter_dict: dict[str, Any], param_not_load: list[str], strict_load: bool
 ) -> None:
-    """Load Parameters whose names in a checkpoint have one more prefix, in place.
+    """Load the Parameters whose names in a checkpoint have one additional prefix.
 
-    Names that were loaded are removed from `param_not_load`.
+    Args:
+        parameter_dict: the checkpoint's entries by name.
+        param_not_load: names that are not loaded yet; those that are loaded here are removed.
 
     Raises:
         ValueError: a value does not fit.
@@ -175,7 +182,7 @@ def _load_dismatch_prefix_params(
 
 
 def _handle_loss(loss: Any) -> Any:
-    """Return the mean of a loss as a number; of several results, the first one as it is."""
+    """Return the mean of a loss as a float; of several Tensors, the first one unchanged."""
     if isinstance(loss, (tuple, list)):
         return loss[0] if isinstance(loss[0], Tensor) else loss
     return float(np.mean(loss.asnumpy())) if isinstance(loss, Tensor) else loss
@@ -187,7 +194,10 @@ def set_cur_net(net: Cell) -> None:
 
 
 class _Function:
-    """Base class of functions with a gradient of their own; subclasses can be defined, not used."""
+    """Base class of user-defined functions with their own gradient, which are not supported.
+
+    Subclasses can be defined; to apply one raises an error.
+    """
 
     @classmethod
     def apply(cls, *_: object, **__: object) -> Any:

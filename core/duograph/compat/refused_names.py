@@ -143,7 +143,10 @@ def is_refused(value: object) -> bool:
 
 
 class _Refused:
-    """Stands for a name that cannot work: calling it, or taking an attribute, raises the reason."""
+    """Object in place of a name that cannot work: calling it raises an error with the reason.
+
+    Its attributes are such objects, too.
+    """
 
     def __init__(self, name: str, reason: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -172,6 +175,6 @@ def refused(name: str, reason: str) -> _Refused:
 
 
 def find(path: str, name: str) -> _Refused | None:
-    """Return what the table holds for a name of a namespace, or None."""
+    """Return the refusing object for a name in a namespace, or None if the table lacks it."""
     reason = _reasons().get((path, name))
     return None if reason is None else refused(name, reason)

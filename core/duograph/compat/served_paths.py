@@ -34,7 +34,10 @@ _noted: set[str] = set()
 
 
 def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
-    """Return the object of an old name, or None; warns once per process for each name."""
+    """Return the object of an old name of MindSpore's, or None if `name` is no such name.
+
+    Warns once per process for each name.
+    """
     new = RENAMED.get(name)
     found = None if new is None else find(new)
     if found is not None and name not in _noted:
@@ -48,7 +51,7 @@ def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
 
 
 def full_name(path: str) -> str:
-    """Return the name of the module of a path; "" is the package itself."""
+    """Return the module name of a path below the package; "" is the package itself."""
     return f"{PACKAGE}.{path}" if path else PACKAGE
 
 
@@ -61,10 +64,10 @@ def load(path: str) -> types.ModuleType | None:
 
 
 def serve(path: str, name: str) -> object:
-    """Return what the tables serve for a name that a module lacks.
+    """Return the object that the tables provide for a name that the module of `path` lacks.
 
     Raises:
-        AttributeError: nothing; the message says which name is near.
+        AttributeError: there is none; the message suggests similar names.
     """
     if name.startswith("__"):  # Python asks for these while modules are being loaded
         raise AttributeError(f"module {full_name(path)!r} has no attribute {name!r}")
@@ -79,7 +82,11 @@ def serve(path: str, name: str) -> object:
 
 
 def _find(path: str, name: str) -> object:
-    """Return the sub-module of that name, or the object in the first module that has it."""
+    """Return the object that MindSpore has at `path` under `name`, or _MISSING.
+
+    It is a sub-module of the path, or an object in the first source module of the path's row that
+    has the name; or it is found by `_extended` or among the refused names.
+    """
     if not path and name in DTYPES:
         return getattr(load("dtype"), DTYPES[name])
     child = CHILDREN.get((path, name), f"{path}.{name}" if path else name)
@@ -103,7 +110,10 @@ def _find(path: str, name: str) -> object:
 
 
 def _extended(path: str, name: str) -> object:
-    """Return what `ops` has from `mint` under its name with `_ext`, and `nn` with `Ext`."""
+    """Return the object of `mint` that MindSpore calls ``ops.name_ext`` or ``nn.NameExt``.
+
+    Returns _MISSING if there is none.
+    """
     if path.partition(".")[0] == "nn" and (name in EXTENDED_LAYERS or name.endswith("Ext")):
         return getattr(load("mint.nn"), name.removesuffix("Ext"), _MISSING)
     plain = name.removesuffix("_view").removesuffix("_ext")
@@ -116,7 +126,7 @@ def _extended(path: str, name: str) -> object:
 
 
 def _present(path: str, name: str) -> object:
-    """Return an object of the module of a path or of those that serve it, or None."""
+    """Return the object called `name` in the module of a path, or in its sources; None if none."""
     found = vars(sys.modules[full_name(path)]).get(name, _MISSING)
     found = _find(path, name) if found is _MISSING else found
     return None if found is _MISSING else found
@@ -164,10 +174,10 @@ class MissingModuleError(ModuleNotFoundError):
 
 
 class _ServedLoader:
-    """Loader of a path without a file.
+    """Module loader for a path of MindSpore's that is no file here: it makes an empty module.
 
-    The base classes in `importlib.abc` add nothing, and their import takes as long as twenty of
-    our modules.
+    The module's attributes are served by `_attach`. The base classes in `importlib.abc` add
+    nothing, and their import takes as long as twenty of our modules.
     """
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
@@ -181,7 +191,7 @@ class _ServedLoader:
 
 
 class _FileLoader(importlib.machinery.SourceFileLoader):
-    """Loader of a file of the package whose row serves further names."""
+    """Module loader for a file of the package that also serves names from other modules."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
@@ -190,7 +200,7 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
 
 
 def _attach(module: types.ModuleType, path: str) -> None:
-    """Let a module serve the names of its row."""
+    """Give a module a `__getattr__` and `__dir__` that serve the names of its row in `PATHS`."""
     without_file = "__file__" not in vars(module)
 
     def get(name: str) -> object:
@@ -209,7 +219,7 @@ def _attach(module: types.ModuleType, path: str) -> None:
 
 
 class _Finder:
-    """Finds the files that have a row; comes before Python's own finder."""
+    """Import hook, before Python's own, for the paths that have a row in `PATHS`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -226,7 +236,10 @@ class _Finder:
 
 
 class _LastFinder:
-    """Refuses modules that nothing found, and says what is near; comes last."""
+    """Import hook, after all others: raises an error for a missing module of the package.
+
+    The error names similar modules that exist.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None

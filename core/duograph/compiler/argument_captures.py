@@ -1,6 +1,7 @@
-"""Removes captures that need no guard, because the cache key holds what they ask for.
+"""Removes captures that need no guard, because the cache key contains the captured contents.
 
-`compiler.evaluate` calls it when a program is finished. It never changes an argument.
+`compiler.evaluate` calls `without_contents` when a program is finished. It never changes an
+argument.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ __all__ = ["without_contents"]
 
 
 def without_contents(captures: Captures, arguments: Iterable[Value]) -> None:
-    """Remove the captures that ask for contents of arguments which are part of the cache key.
+    """Remove the captures of contents of arrays and frozen dataclasses among the arguments.
 
-    Another call may pass another object with the same contents; that the first one has changed is
-    then no news. What the function reaches in another way, too, is kept.
+    The cache key compares these arguments by value. Another call may therefore pass another object
+    with the same contents; a guard that looks at the first object would then be wrong. If any other
+    capture holds one of these objects, the function reaches it in another way, too, and nothing is
+    removed.
 
     Args:
+        captures: the captures of the finished evaluation; changed in place.
         arguments: the arguments of the call.
     """
     own: dict[int, Value] = {}
@@ -44,7 +48,11 @@ def without_contents(captures: Captures, arguments: Iterable[Value]) -> None:
 
 
 def _asks_only_for(capture: Capture, own: Mapping[int, Value]) -> bool:
-    """Return whether the contents of some objects, given by id, determine a capture's answer."""
+    """Return whether the contents of some argument objects alone determine a captured value.
+
+    Args:
+        own: the objects by id; the cache key compares them by value.
+    """
     owner = capture.owner
     if capture.exact or capture.by_identity:
         return False
@@ -58,7 +66,7 @@ def _asks_only_for(capture: Capture, own: Mapping[int, Value]) -> bool:
 
 
 def _holds(value: Value, own: Mapping[int, Value]) -> bool:
-    """Return whether a captured value is one of some objects, by id, or a tuple with one."""
+    """Return whether a captured value is an object in `own` (by id), or a tuple with one."""
     if isinstance(value, tuple):
         return any(_holds(v, own) for v in value)
     return id(value) in own

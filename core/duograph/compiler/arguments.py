@@ -1,9 +1,9 @@
-"""Splits call arguments of compiled functions into run-time inputs and parts of the cache key.
+"""Splits call arguments of compiled functions into run-time inputs and cache key parts.
 
 Tensors are inputs; other values are constants of the program unless they are marked mutable.
-
-`compiler.key` calls `signature` for every call without a fast route; `compiler.evaluate` rebuilds
-the same arguments around graph values with `ArgumentReader`. Both must visit leaves in one order.
+`compiler.key` calls `signature` for every call that no faster lookup serves; `compiler.evaluate`
+rebuilds the same arguments around graph values with `ArgumentReader`. Both must visit the arguments
+in one order. Neither changes an argument.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Slots:
     """The run-time inputs found in the arguments of one call of a compiled function.
 
     Attributes:
-        leaves: tensors.
-        numbers: numbers marked mutable.
-        containers: lists, dicts and sets.
+        leaves: the tensors, at any depth, in order.
+        numbers: the numbers marked mutable.
+        containers: the lists, dicts and sets.
         objects: arrays and frozen dataclasses, which are constants that the key compares by value;
             Parameters, which are among the tensors, too.
     """
@@ -115,25 +115,31 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
 
 
 def _key(key: Value) -> Hashable:
-    """Return the part of a cache key of a key of a dict: 1, 1.0 and True are different ones."""
+    """Return the part of a cache key for a key of a dict; 1, 1.0 and True have different parts."""
     return key if key.__class__ is str else _constant(key)
 
 
 def _constant(value: Value) -> Hashable:
-    """Return the part of a cache key of an object in an argument that is no run-time input."""
+    """Return the part of a cache key for an object inside an argument that is no run-time input.
+
+    Tensors, lists, dicts and sets are compared by identity, other objects as `signature` does.
+    """
     mutable = isinstance(value, (Tensor, list, dict, set))
     return Identity(value) if mutable else signature(value, Slots())
 
 
 def is_frozen(value: Value) -> bool:
-    """Return whether an object of a frozen dataclass is compared by its fields."""
+    """Return whether a value is a hashable object of a frozen dataclass, equal by its fields.
+
+    A cache key compares such objects by their attributes.
+    """
     parameters = vars(type(value)).get("__dataclass_params__")
     by_fields = parameters is not None and bool(parameters.frozen and parameters.eq)
     return by_fields and _is_hashable(value)
 
 
 def fields_of(value: Value) -> list[tuple[str, Value]]:
-    """Return the attributes of a dataclass object, without those that it computes and keeps."""
+    """Return (name, value) of the attributes of a dataclass object, without cached properties."""
     kind = type(value)
     held = dict(getattr(value, "__dict__", {}))
     for name in kind.__dataclass_fields__:
@@ -194,8 +200,9 @@ class ArgumentReader:
     Args:
         tensor: from a tensor to its graph value.
         number: from the type of a mutable number to its graph value.
-        container: from a list, dict or set argument to an empty copy, which is filled, and the
-            copy that replaces it; another one if the argument occurs again.
+        container: from a list, dict or set argument to two lists, dicts or sets: an empty copy,
+            which this class fills, and the one that replaces the argument. They are one object,
+            unless the argument has occurred before.
         constant: receives the arrays, frozen dataclasses and Parameters.
     """
 

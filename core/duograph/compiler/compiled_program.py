@@ -1,4 +1,4 @@
-"""A compiled program: the graph of one function for one signature, and how each call runs it.
+"""A compiled program: the graph of one function for one signature, and how a call runs it.
 
 `compiler.function` calls it with the tensors of the arguments. The program reads its inputs, runs
 the lowered graph, rebinds what the function writes and rebuilds the result; it never evaluates
@@ -44,7 +44,9 @@ MAX_BOUND_BYTES = 1 << 20
 
 
 class _Route:
-    """An executable lowered for a compiled program, with its inputs and run functions.
+    """One executable of a compiled program, with its inputs and run functions.
+
+    A program has one for the whole graph, and may have one that takes cached values as last inputs.
 
     Attributes:
         run: from the handles of the inputs to a tuple of handles of the results.
@@ -79,6 +81,8 @@ class _Route:
 class _Bound:
     """Buffer handles of state tensors, valid until any tensor is bound to another buffer.
 
+    State tensors are those that the program reads although they are no arguments.
+
     Attributes:
         version: `runtime_state.bindings_version` when the handles were read; None: not bound.
         handles: the handles of the state, then those of the cached values.
@@ -104,14 +108,16 @@ def _bound_handles() -> list[list[Handle]]:
 
 
 class StateChanged(Exception):
-    """Raised by the shortcut from `fast_call` when state or captured values have changed.
+    """Raised by the function that `fast_call` returns, if state or captured values have changed.
 
-    The caller then takes the route with all checks; see `CompiledProgram.fast_call`.
+    The caller then makes the call with all checks; see `CompiledProgram.fast_call`.
     """
 
 
 class CompiledProgram:
     """A function compiled for one signature of arguments: its graph and the lowered executable.
+
+    State tensors are the tensors from outside the function that the graph reads as inputs.
 
     Args:
         graph: before optimisation.
@@ -131,8 +137,8 @@ class CompiledProgram:
             changes or gives to Python code, or of which it uses the identity.
         distinguishes: whether it matters which arguments are one object; see `shared`.
         seconds: how long compiling took.
-        hits: number of calls that the program served; the fast route of programs without state
-            and captures does not count.
+        hits: number of calls that the program served. Calls of a program without state and captures
+            through `fast_call` are not counted.
         notes: what was compiled above O0, and reasons why something was not.
         for_shared_tensors: the program serves calls in which some tensors are one object; see
             `shared`.
@@ -196,7 +202,10 @@ class CompiledProgram:
         _programs.add(self)
 
     def _lower(self) -> None:
-        """Lower the program's graph to an executable, and prepare one that reuses cached values."""
+        """Lower the graph to an executable, and prepare a second one that takes cached values.
+
+        From level O1 on, values that depend on unwritten state alone are computed once and cached.
+        """
         watch = None if self.dump is None else self.dump.watch()
         executable = self._executable(watch)
         self._whole = _Route(executable, self.inputs)
@@ -231,7 +240,7 @@ class CompiledProgram:
         return Executable(lambda *handles: (single(*handles),))
 
     def _updates(self) -> dict[int, int]:
-        """Return a map from graph output to input, for tensors that the function writes.
+        """Return output position -> input position for tensors that the function writes.
 
         The input is the value of such a tensor before the call, the output its value after the
         call.
@@ -261,9 +270,10 @@ class CompiledProgram:
     # ---- checks before a call -----------------------------------------------------------------
 
     def ready(self) -> bool:
-        """Return whether state tensors have the types, device and derivative level compiled for.
+        """Return whether the state tensors have exactly the types that were compiled for.
 
-        May keep the handles of the state for the following calls.
+        A type includes the device and the derivative level. If they match, this may store the
+        buffer handles of the state, which the following calls then use without this check.
         """
         now = runtime_state.bindings_version
         if self._bound.version is now:
@@ -278,7 +288,8 @@ class CompiledProgram:
     def fits(self) -> bool:
         """Return whether the state tensors have the shapes and dtypes that were compiled for.
 
-        Moves state without a device to the device of the program.
+        Moves state without a device to the device of the program. False for state on another
+        device.
         """
         for t, want in zip(self.state, self.state_types, strict=True):
             if t._type.device is None:
@@ -290,14 +301,14 @@ class CompiledProgram:
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
         """Return which tensor arguments are the same object as an earlier argument or as state.
 
-        State is also what a location outside holds now, if the function writes in place.
-
         If the function writes such a tensor in place, every alias must see the write; it may also
-        compare tensors with `is`. Calls with aliases are therefore compiled separately.
+        compare tensors with `is`. Calls with aliases are therefore compiled separately. If the
+        function writes in place, tensors that its outside locations hold now count as state.
 
         Returns:
-            position of an argument -> position of the first that is the same object; None: it is
-            state.
+            position of an argument -> position of the first argument that is the same object; None
+                if
+            it is state.
         """
         found: dict[int, int | None] = {}
         first: dict[int, int] = {}
@@ -310,10 +321,10 @@ class CompiledProgram:
         return found
 
     def is_for(self, slots: Slots) -> bool:
-        """Return whether the program serves a call with just these objects as arguments.
+        """Return whether the identity of a call's arguments allows the program to serve it.
 
-        It does not if the function reaches a list, dict or set from outside, too, or if it changes
-        an array and got another one with the same contents.
+        It may not serve a call if the function also reaches a list, dict or set argument from
+        outside, or if an argument differs from the object in `only_for` at its position.
         """
         if not all(slots.objects[i] is v for i, v in self.only_for.items()):
             return False
@@ -329,7 +340,8 @@ class CompiledProgram:
     ) -> Value:
         """Run the program on arguments that match its signature and return the function's result.
 
-        Rebinds the tensors that the function writes. See `read_input` for the parameters.
+        Writes the new values of the tensors that the function changes. See `read_input` for the
+        parameters.
         """
         bound = self._bound
         if self._arguments_then_state and bound.version is runtime_state.bindings_version:
@@ -359,10 +371,11 @@ class CompiledProgram:
         return self.finish(results, leaves, containers)
 
     def fast_call(self, guard: Guard) -> HandleFunction | None:
-        """Return a shorter form of `call`, from argument handles to the result handle, or None.
+        """Return a short form of `call`, from argument handles to the result handle, or None.
 
-        The shortcut is valid while the arguments keep their types. It raises `StateChanged` if the
-        state or the captures changed. None for programs that need other checks before a call.
+        It may be called while the arguments have the types of the program. It raises `StateChanged`
+        if the state or the captures changed. None for programs that need other checks before a
+        call.
         """
         if self._compares or self.effects:  # after an error of the shortcut, `call` runs again
             return None
@@ -390,7 +403,7 @@ class CompiledProgram:
         return fast
 
     def _guarded(self, guard: Guard) -> HandleFunction:
-        """Return a short form of `call` that checks the captures and reads arguments alone."""
+        """Return a short form of `call` for a program with captures that reads only arguments."""
         holds, run = guard.holds, self.run_single
 
         def fast(*handles: Handle) -> Handle:
@@ -421,10 +434,10 @@ class CompiledProgram:
     def finish(
         self, values: Sequence[Value], leaves: Sequence[Tensor], containers: Sequence[object]
     ) -> Value:
-        """After a run, rebind the tensors that the function writes; return the function's result.
+        """Store new values in the tensors that the function writes; return the function's result.
 
         Args:
-            values: outputs of the graph.
+            values: outputs of the graph, after a run.
             leaves: tensors among the arguments.
             containers: lists and dicts among the arguments.
         """

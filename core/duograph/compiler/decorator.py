@@ -1,6 +1,6 @@
 """The decorator `jit`: checks its options and wraps a function, a method or a Cell.
 
-Compiling itself happens at the first call, in `compiler.function`.
+Users call it. It compiles nothing: that happens at the first call, in `compiler.function`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Compiles one call of a function: the front end evaluates it into a graph, which is then lowered.
+"""Compiles one call of a function: the front end makes a graph, which is then lowered.
 
-`compiler.function` and `conformance.parity` call `compile_program`. Evaluation starts over when it
+`compiler.jit_call` and `train.exported` call `compile_program`. Evaluation starts over when it
 finds a write to a location that was read as a constant; no effect of the user's code runs twice.
 """
 
@@ -107,9 +107,11 @@ def compile_program(
 
 
 def _must_act_first(ev: Evaluation, error: Exception) -> bool:
-    """Return whether an error of the user's code follows effects, or is under a condition.
+    """Return whether an error of the user's code cannot be raised while compiling.
 
-    Such an error is raised where the function runs, after the effects and only if it is reached.
+    That is so if effects of the graph precede the error, if a graph condition decides whether the
+    code is reached, or if the error holds a graph value. False for errors that say what cannot be
+    compiled.
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
@@ -121,7 +123,7 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
 
 
 def _too_early(error: Exception) -> UnsupportedSyntaxError:
-    """Return the error for code that raises after effects, or under a condition of the graph."""
+    """Return the error that refuses code which raises after effects, or under a graph condition."""
     return UnsupportedSyntaxError(
         f"{type(error).__name__}: {error}; compiled code could not carry out first what precedes "
         "the error, or decide whether it is reached",
@@ -130,7 +132,7 @@ def _too_early(error: Exception) -> UnsupportedSyntaxError:
 
 
 def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
-    """Return the error for code that raises unless an argument is a certain other Tensor."""
+    """Return the error that refuses code which raises depending on which Tensor an argument is."""
     return UnsupportedSyntaxError(
         f"{type(error).__name__}: {error}; whether the code raises it depends on which Tensor an "
         "argument is",
@@ -140,7 +142,7 @@ def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Return whether an error says what cannot be compiled, rather than what the code does."""
+    """Return whether an error says what cannot be compiled, not what the user's code does."""
     return isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError, NameError, Restart))
 
 
@@ -165,8 +167,9 @@ class _Tracing:
         leaves: per tensor argument, its graph value and the original id of that value; the tensor
             itself and None for an argument that is also state.
         containers: copies of the lists, dicts and sets among the arguments.
-        objects: arrays and frozen dataclasses among the arguments.
+        objects: arrays, frozen dataclasses and Parameters among the arguments.
         arguments: all arguments of the call.
+        numbers: how many number arguments marked mutable there are so far.
         outputs: of the graph.
         template: the result; see `results.template_of`.
     """
@@ -208,9 +211,11 @@ class _Tracing:
             self.template = None
 
     def _check_aliases(self) -> None:
-        """Restart if a tensor that is written in place is also an input from another location.
+        """Restart if a tensor that is written in place has several graph inputs.
 
-        The next evaluation reads it as one tensor that is at these locations.
+        The next evaluation makes it one input for all its locations. Otherwise, if the function
+        writes in place, it captures which outside locations hold one tensor, so that a guard
+        compares that.
         """
         ev = self.ev
         aliases = ev.inputs.written_aliases()
@@ -225,7 +230,7 @@ class _Tracing:
                             "which Tensors are one object", exact=True)  # fmt: skip
 
     def depends_on_identity(self) -> bool:
-        """Return whether code has told apart tensors that are one object in the present call."""
+        """Return whether code compared tensors with `is` that are one object in this call."""
         inputs = self.ev.inputs
         state = [s.tensor for s in inputs.slots.values() if not s.fresh]
         known = list(map(id, self._given + state))
@@ -259,8 +264,8 @@ class _Tracing:
         """Return the tensors that the call changes, with the outputs that are their new values.
 
         Returns:
-            tuples ("arg" or "state", position of the argument or the tensor, position of the
-            output).
+            tuples ("arg", position of the argument, position of the output) or ("state", tensor,
+            position of the output).
         """
         writes: list[tuple[str, Value, int]] = []
         for i, (made, first) in enumerate(self.leaves):
@@ -309,7 +314,11 @@ class _Tracing:
         return made
 
     def _container(self, value: Value) -> tuple[Value, Value]:
-        """Return an empty copy of a container argument, and the one that replaces the argument."""
+        """Return an empty copy of a container argument, and the copy that evaluated code will see.
+
+        The two differ if the same object was passed before: evaluated code then sees the first
+        copy.
+        """
         ev = self.ev
         copy: Value = [] if isinstance(value, list) else {} if isinstance(value, dict) else set()
         used = ev.copies.arguments.get(id(value))

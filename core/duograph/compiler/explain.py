@@ -1,6 +1,6 @@
-"""The answer of `JitFunction.explain`: what one compiled signature does, and why it was compiled.
+"""The result of `JitFunction.explain`: what a program does, and why it was compiled.
 
-It reads a finished program and never compiles or runs one.
+An `Explanation` reads a finished program and never compiles or runs one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The object that `jit` returns: compiles a function once per signature and caches programs.
 
-A call takes the first of three routes that serves it: the fast one (plain tensors, nothing to check
-but types), the quick one (state and captures are checked), and the long one, which builds a
-`JitKey`. Nothing here evaluates source or runs kernels.
+A call tries three lookups, the fastest first: by types of plain Tensors if nothing else must be
+checked; by types with checks of state and captures; by a `JitKey`, which may compile. Nothing here
+evaluates source or runs kernels.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ class JitFunction:
         return self.long_call(args, kwargs)
 
     def long_call(self, args: Args, kwargs: Kwargs) -> Value:
-        """Call the compiled function with all checks on the arguments and captured state.
+        """Call the compiled function with all checks on the arguments and captured values.
 
-        Removes the framework's frames from the traceback of an error that names its source line.
+        If an error names its source line, the framework's frames are removed from its traceback.
         """
         try:
             return self._call(args, kwargs)
@@ -184,7 +184,10 @@ class JitFunction:
         return result
 
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
-        """Return the cached program for the argument types if state and captured values match."""
+        """Return the program for the argument types if state and captured values match, or None.
+
+        Only for arguments that are all plain Tensors, outside derivatives.
+        """
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
         except AttributeError:
@@ -208,7 +211,7 @@ class JitFunction:
         return None
 
     def _remember(self, cache: ProgramCache, args: Args, given: Args, entry: Compiled) -> None:
-        """Register a program for lookup by argument types, so that later calls build no key."""
+        """Register a program for lookup by argument types, so that later calls need no `JitKey`."""
         program = entry.program
         if program.for_shared_tensors:
             return
@@ -228,7 +231,10 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
-        """Run a program on a gradient tape; if it cannot be recorded, run the Python function."""
+        """Run a program on a gradient tape; if it cannot be recorded, run the Python function.
+
+        At STRICT the error is raised instead.
+        """
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
@@ -252,7 +258,7 @@ class JitFunction:
             return run(*args, **kwargs)
 
     def with_backend(self, backend: str) -> JitFunction:
-        """Return a compiled function that differs in the device to run on."""
+        """Return a compiled function with the same options that runs on the device `backend`."""
         return JitFunction(
             self.function, self.config, self._strict, self._input_signature, self._target, backend
         )
@@ -281,7 +287,7 @@ class JitFunction:
         return self._own, args
 
     def _is_method(self) -> bool:
-        """Return whether the function was defined in a class, with `self` as first argument."""
+        """Return whether the function was defined in a class and so takes a receiver first."""
         if self._method is None:
             parts = getattr(self.function, "__qualname__", "").split(".")
             self._method = (
@@ -316,7 +322,7 @@ class JitFunction:
         self._entry(args, kwargs)
 
     def _entry(self, args: Args, kwargs: Kwargs) -> tuple[JitCall, Compiled | Interpreted]:
-        """Return a call that is not made, and its entry in the program cache; compile if needed."""
+        """Return (call, cache entry) for arguments; compile if needed, without running anything."""
         call = self._bind(args, kwargs)
         try:
             return call, call.entry()
@@ -392,7 +398,10 @@ class JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
     def _of_copy(self, target: Value) -> JitFunction:
-        """Return the compiled function of `target`, a copy of the Cell; `self` without a Cell."""
+        """Return the compiled function of `target`, a copy of this function's Cell.
+
+        Returns `self` if the function belongs to no Cell.
+        """
         if not isinstance(self._target, Cell):
             return self
         return JitFunction(
@@ -412,7 +421,7 @@ class JitFunction:
 
 
 def _is_outermost() -> bool:
-    """Return whether no other call of a compiled function is on the Python stack; for errors."""
+    """Return whether the Python stack holds no compiled call around the one that asks."""
     frame = sys._getframe(1).f_back
     while frame is not None:
         if frame.f_code is JitFunction.long_call.__code__:

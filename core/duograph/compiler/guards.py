@@ -43,10 +43,10 @@ class Guard:
         items: (mapping, key, value) of the captures in `others` that are looked up in a dict.
         lists: (list, check of its items by identity) of the captures in `others` of lists.
         rest: the captures in `others` that are in neither.
-        cells_version: see `RuntimeState`; at the last comparison of `cells`.
+        cells_version: `runtime_state.cells_version` at the last comparison of `cells`.
         reported: by id of a capture, the changed value that a warning was about.
-        empty: there is nothing to check.
-        alone: no other program differs from this one in captured values alone.
+        empty: whether there is nothing to check.
+        alone: whether the cache has no other program for the same key with other captured values.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -81,10 +81,11 @@ class Guard:
     def holds(self, chosen: bool = False) -> bool:
         """Return whether the program may run, given the present values of what it captured.
 
-        A change is answered as the policy `stale_captures` says.
+        If a value has changed, the policy `stale_captures` decides.
 
         Args:
-            chosen: no other program was compiled for the present values.
+            chosen: the cache has no program that was compiled for the present values, so that a
+                policy other than "recompile" lets this one run with its old values.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".
@@ -106,14 +107,15 @@ class Guard:
         return True
 
     def unchanged(self) -> bool:
-        """Return whether all captured values are those that the program was compiled for."""
+        """Return whether all captured values equal those that the program was compiled for."""
         return all([c.agrees(c.now()) for c in (*self.others, *self.cells)])
 
     def _apply_policy(self, chosen: bool) -> bool:
         """Compare all captures by value; return whether the program may run.
 
-        The policy `stale_captures` decides about a change: recompile, warn, raise or ignore. Where
-        another program may fit better, the answer to a change is no, unless this one is `chosen`.
+        The policy `stale_captures` decides about a change: recompile, warn, raise or ignore. A
+        changed exact capture always returns False. So does any change while another program in the
+        cache may fit better, unless this one is `chosen`.
         """
         changed = []
         for c in (*self.others, *self.cells):
@@ -159,7 +161,7 @@ _UNPACKED_ITEMS = 64
 
 
 def check_of_items(items: tuple[Value, ...]) -> Callable[[list[Value]], bool]:
-    """Return a function that tells whether a list holds exactly the objects `items`, in order."""
+    """Return a function that checks whether a list holds exactly the objects `items`, in order."""
     n = len(items)
     if not items or n > _UNPACKED_ITEMS:
         return lambda now: len(now) == n and all(map(operator.is_, now, items))
@@ -168,7 +170,7 @@ def check_of_items(items: tuple[Value, ...]) -> Callable[[list[Value]], bool]:
 
 @functools.cache
 def _unpacking_check(n: int) -> Callable[..., Callable[[list[Value]], bool]]:
-    """Return a function that makes checks whether a list holds `n` given objects.
+    """Return a function that takes `n` objects and returns a check of a list for these objects.
 
     For two objects c0 and c1 the check is `x0, x1 = items; return x0 is c0 and x1 is c1`, as
     unpacking is the fastest way to compare.

@@ -1,7 +1,7 @@
-"""Why a compiled function was compiled, and advice when one argument makes it compile too often.
+"""Keeps the reasons why a function was compiled, and advises when it is compiled too often.
 
-`compiler.function` adds a line for each compilation after the first, and asks for advice when a
-function has more programs than a few. Only the newest lines are kept.
+`compiler.jit_call` adds a line for each compilation after the first, and asks for advice when a
+function has more than a few programs. Only the newest lines are kept. Nothing here compiles.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _LENGTH = 400  # characters of a line: a key may contain the contents of an arra
 
 
 class History:
-    """The newest reasons why one function was compiled.
+    """The newest reasons why one function was compiled; iterating yields them, oldest first.
 
     Attributes:
-        advised: what the user was told of, such as ``argument n``, with the remedy: each once.
+        advised: what the user was warned about, such as ``argument n`` -> the advice. Each is
+            warned about once.
     """
 
     def __init__(self) -> None:
@@ -48,13 +49,13 @@ def advice(
 ) -> str:
     """Return a warning that names what varies most among the keys of a function's programs.
 
-    It is empty if the user was told, and nothing else varies that much.
+    Returns "" if the user was warned about everything that varies much.
 
     Args:
         name: of the function.
         keys: of its programs, the one to be compiled last.
         parameters: names of the positional arguments; there may be fewer than arguments.
-        advised: what the user was told of, with the remedies; what is found is added.
+        advised: what the user was warned about -> the advice; the new cause is added.
     """
     found = _new_cause(keys, parameters, advised)
     if found is None:
@@ -73,11 +74,15 @@ def advice(
 def _new_cause(
     keys: Sequence[JitKey], parameters: Sequence[str], advised: dict[str, str]
 ) -> tuple[str, list[Hashable]] | None:
-    """Return the part of the keys that varies most, of those that the user was not told of.
+    """Return the part of the cache keys that varies most and that needs a warning, or None.
 
-    None if no such part has more than `FEW` values. What varies together with
-    something that the user was told of, such as the shapes of two arguments, is the same cause,
-    unless its remedy is another one.
+    Without earlier warnings it is the part with the most different values. Later the parts that the
+    user was warned about are excluded, and so are parts with at most `FEW` values. A part that
+    varies only together with an excluded one, such as the shapes of two arguments, has the same
+    cause; it is excluded too, unless the advice for it is different.
+
+    Returns:
+        (name of the part, its value in every key).
     """
     columns = _columns(keys, parameters, ())
     if not advised:
@@ -110,9 +115,10 @@ def advice_on_captures(name: str, count: int, captures: str) -> str:
 def _columns(
     keys: Sequence[JitKey], parameters: Sequence[str], advised: Collection[str]
 ) -> list[tuple[str, list[Hashable]]]:
-    """Return the parts of the keys, each with its value in every key.
+    """Return the parts of cache keys as columns: (name of the part, its value in every key).
 
-    Of a container it is the item with the most different values that is not in `advised`.
+    A container argument is represented by its item with the most different values, without the
+    items whose name is in `advised`.
     """
     columns: list[tuple[str, list[Hashable]]] = []
     if len({len(k.arguments) for k in keys}) > 1:
@@ -134,7 +140,11 @@ def _columns(
 def _inside(
     label: str, values: list[Hashable], advised: Collection[str]
 ) -> tuple[str, list[Hashable]]:
-    """Return the item with the most different values, if all values are containers of one form."""
+    """Return the column of the item that varies most in a column of containers.
+
+    Example: ("argument x", [(list, A, B), (list, A, C)]) becomes ("argument x[1]", [B, C]). A
+    column whose values are not all containers of one class and length is returned unchanged.
+    """
     found = [v for v in values if isinstance(v, tuple) and _is_container(v)]
     if len(found) < len(values) or len({(v[0], len(v)) for v in found}) > 1:
         return label, values
@@ -155,7 +165,7 @@ def _inside(
 
 
 def _is_container(value: Hashable) -> bool:
-    """Return whether a part of a key stands for a tuple, list or dict."""
+    """Return whether a part of a cache key describes a tuple, list or dict argument."""
     return (
         isinstance(value, tuple)
         and bool(value)
@@ -165,7 +175,7 @@ def _is_container(value: Hashable) -> bool:
 
 
 def _shown(value: Hashable) -> str:
-    """Return a part of a key for a message."""
+    """Return a part of a cache key as text for a message, such as `float32[2, 3]` for a tensor."""
     if isinstance(value, TensorType):
         return f"{value.dtype.name}{list(value.shape)}"
     if isinstance(value, tuple) and value and isinstance(value[0], type):
@@ -182,7 +192,11 @@ def _shown(value: Hashable) -> str:
 
 
 def _remedy(values: Sequence[Hashable]) -> str:
-    """Return what to do about an argument with these parts of keys, most of which are alike."""
+    """Return advice about an argument whose parts of the cache keys differ.
+
+    It depends on what the parts are: tensor types (more than half of them), numbers, containers,
+    arrays or objects.
+    """
     values = list(dict.fromkeys(values))
     tensors = [v for v in values if isinstance(v, TensorType)]
     if 2 * len(tensors) > len(values):

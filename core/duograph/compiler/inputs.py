@@ -1,7 +1,8 @@
-"""Reads the inputs of a compiled program: arguments, state, and objects that the function captured.
+"""Reads the inputs of a compiled program: arguments, state and captured objects.
 
-The front end records each parameter of a graph as `(kind, source)`; `compiled_program` reads them
-here at every call. Reading never evaluates user code other than attribute and item access.
+The front end records each parameter of a graph as `(kind, source)`; `compiled_program` and
+`recorded_call` read them here at every call. Reading never evaluates user code other than attribute
+and item access.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Interprets a graph node by node on Tensors and host values, control flow included.
 
-Every op goes through eager dispatch, so tapes record it. Compiled programs use it under nested
-derivatives and to find the source line of an error, `conformance.parity` to compare every value.
+Every op goes through eager dispatch, so gradient tapes record it. Compiled programs call
+`interpret` under nested derivatives and to find the source line of an error; `train.exported` calls
+it to run a loaded graph, and `conformance.parity` to compare every value. It never changes the
+graph.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ def interpret(
     Args:
         graph: the graph.
         values: of its parameters.
-        device: where constants and host results go.
-        watch: receives every node that ran, with its results.
+        device: where constants and host results are placed.
+        watch: called after each node with the node and its results.
     """
     env: dict[int, RunValue] = dict(enumerate(values))
 

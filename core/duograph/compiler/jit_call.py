@@ -1,7 +1,7 @@
-"""One call of a compiled function: finds its program, or compiles it.
+"""One call of a compiled function: finds its program in the cache, or compiles it.
 
-`compiler.function` makes a `JitCall` for each call that no faster route serves. The module runs no
-program.
+`compiler.function` makes a `JitCall` for each call that none of its faster lookups serves. The
+module runs no program.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class JitCall:
     """One call of a compiled function that looks for its program in the program cache.
 
     Attributes:
-        given: the arguments without the receiver of a method; these are part of the key.
+        function: the compiled function.
+        cache: the program cache of the function, or of its receiver if it is a method.
+        key: the cache key.
+        args, kwargs: the arguments.
+        given: the positional arguments without the receiver of a method; these are part of the key.
         slots: the run-time inputs among the arguments.
         compiled: whether the function was compiled for this call.
     """
@@ -64,7 +68,9 @@ class JitCall:
     def entry(self) -> Compiled | Interpreted:
         """Return the program cache's entry for the call; compile the function if none is valid.
 
-        `key` becomes the one that tells the arguments apart as far as the program needs it.
+        The first lookup uses the key of argument types and constants. If the program found depends
+        on which objects the arguments are, `key` is replaced by a key that compares them by
+        identity, and the lookup is repeated.
         """
         key, slots = self.key, self.slots
         if self.cache.aliased and (slots.containers or slots.objects):
@@ -82,7 +88,7 @@ class JitCall:
         return entry
 
     def _found(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Return the entry of the call's present key; compile the function if none is valid.
+        """Return the cache entry of the key `self.key`; compile the function if none is valid.
 
         Args:
             shared: see `CompiledProgram.shared`.

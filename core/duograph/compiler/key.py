@@ -1,7 +1,8 @@
-"""The key under which a compiled function finds its program, and the only place that builds one.
+"""The key under which a compiled function finds its program, built in this module only.
 
-`compiler.function` calls `bind_call` for every call that no fast path serves. Two calls with equal
-keys may run the same program, up to what the program captured (`compiler.guards`).
+`compiler.function` calls `bind_call` for every call that no fast lookup serves. Two calls with
+equal keys may run the same program, up to what the program captured (`compiler.guards`). Nothing
+here looks at captured values.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class JitKey(NamedTuple):
         sharing: for programs that write in place: position of an argument -> position of an earlier
             one that is the same object, or the state that it is.
         containers: per list, dict and set among the arguments, the position of the first that is
-            the same object; empty if all differ. Where it matters which objects they are, these
-            and the arrays and frozen dataclasses themselves; see `CompiledProgram.is_for`.
+            the same object; empty if all differ. In a key that `of_objects` makes: these objects,
+            the arrays and the frozen dataclasses, compared by identity.
     """
 
     arguments: tuple[Hashable, ...]
@@ -58,7 +59,7 @@ class JitKey(NamedTuple):
     containers: tuple[int | Identity, ...] = ()
 
     def sharing_tensors(self, shared: Mapping[int, int | None], slots: Slots) -> JitKey:
-        """Return a copy of the cache key for a call in which some tensors are one object.
+        """Return a copy of the cache key that also says which tensor arguments are one object.
 
         Args:
             shared: see `CompiledProgram.shared`.
@@ -70,12 +71,15 @@ class JitKey(NamedTuple):
         )
 
     def of_objects(self, slots: Slots) -> JitKey:
-        """Return a copy of the cache key for a call with just these objects as arguments."""
+        """Return a copy of the cache key that only a call with the same argument objects equals.
+
+        Lists, dicts, sets, arrays and frozen dataclasses are then compared by identity.
+        """
         objects = (*slots.containers, *slots.objects)
         return self._replace(containers=tuple(map(Identity, objects)))
 
     def difference_from(self, old: JitKey) -> str:
-        """Return a message that names the first field in which two cache keys differ."""
+        """Return a sentence part that names the first field in which two cache keys differ."""
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
         if self.containers != old.containers:

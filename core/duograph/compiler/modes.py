@@ -1,7 +1,7 @@
 """Calls Cells that are compiled as a whole: in GRAPH_MODE, by `jit(cell)` or `Cell.compile`.
 
-`nn.Cell` calls these functions. The compiled form of a Cell lives in its `__dict__`, and a copy of
-the Cell makes its own.
+`nn.Cell` calls these functions. The compiled form of a Cell is stored in its `__dict__`, and a copy
+of the Cell makes its own; two Cells never share one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _function(cell: Cell) -> JitFunction:
 
 
 def signature_of(cell: Cell) -> tuple[Value, ...] | None:
-    """Return what `set_inputs` declared, one item for each argument; None without a declaration."""
+    """Return what `Cell.set_inputs` declared, one item per argument; None without a declaration."""
     declared = cell._inputs
     if isinstance(declared, dict):
         names = list(inspect.signature(cell.construct).parameters)
@@ -50,7 +50,7 @@ def _own(cell: Cell, name: str) -> JitFunction | None:
 
 
 class _CellFunction(JitFunction):
-    """The JitFunction of one Cell in GRAPH_MODE; copying or pickling the Cell drops it."""
+    """The JitFunction of one Cell in GRAPH_MODE; copying or pickling the Cell turns it to None."""
 
     def __deepcopy__(self, memo: object) -> None:  # type: ignore[override]
         return None
@@ -63,9 +63,11 @@ class _CellFunction(JitFunction):
 
 
 def graph_call(cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Run the compiled form of a Cell, in GRAPH_MODE or after `jit(cell)` or `Cell.compile`.
+    """Run the compiled form of a Cell and return its result.
 
-    Returns NotImplemented when the Cell must run line by line.
+    In GRAPH_MODE the Cell is compiled at its first call. In PYNATIVE_MODE only a form that
+    `jit(cell)` or `Cell.compile` made is used; without one, the result is NotImplemented and the
+    Cell must run line by line.
     """
     if settings.mode != GRAPH_MODE:
         compiled = _own(cell, "_compiled")

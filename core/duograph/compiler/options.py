@@ -94,8 +94,12 @@ class JitConfig:
     def of(cls, where: str, value: object) -> JitConfig:
         """Return a JitConfig, given as one or as a dictionary of its options.
 
+        Args:
+            where: the function that received the value, for the message.
+            value: the JitConfig or dictionary.
+
         Raises:
-            TypeError: anything else; `where` names who got it.
+            TypeError: any other value.
         """
         if isinstance(value, Mapping) and all(isinstance(k, str) for k in value):
             return cls(**value)
@@ -106,7 +110,7 @@ class JitConfig:
         )
 
     def but(self, jit_level: str, jit_syntax_level: Value) -> JitConfig:
-        """Return a copy with another level and syntax level, where these are not empty."""
+        """Return a copy with another level and syntax level; "" keeps the present one."""
         own = self.jit_config_dict
         level = self.jit_level if jit_level == "" else jit_level
         syntax: Value = own["jit_syntax_level"] if jit_syntax_level == "" else jit_syntax_level

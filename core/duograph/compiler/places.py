@@ -1,8 +1,8 @@
-"""Where a captured value is stored, so that one change that several captures see is one change.
+"""Finds where a captured attribute is stored, so that one change is reported once.
 
-`self.level`, `Net.level` and `type(self).level` are three captures of one place: the attribute of
-the class `Net`. `compiler.guards` asks for the places of changed captures before it warns. The
-module only reads.
+`self.level`, `Net.level` and `type(self).level` are three captures of one entry: `level` in the
+dict of the class `Net`. `compiler.guards` asks which entries the changed captures have noticed
+before it warns. The module only reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ Homes = list[tuple[Hashable, Value]]
 
 
 def homes_of(capture: Capture) -> Homes:
-    """Return, for a captured attribute, where Python looks for it and what is stored there now."""
+    """Return the dicts in which Python looks up a captured attribute, with its value in each.
+
+    The dicts are the `__dict__` of the object and those of the classes in its MRO, in lookup order.
+    An item is (id that stands for the dict, present value or MISSING). Captures of another kind
+    return [].
+    """
     if capture.kind not in ("attribute", "method"):
         return []
     owner, name = capture.owner, capture.name
@@ -29,12 +34,16 @@ def homes_of(capture: Capture) -> Homes:
 
 
 def changed_places(capture: Capture, now: Value, before: Homes) -> set[Hashable]:
-    """Return the places whose change a changed capture has noticed.
+    """Return the dict entries whose change explains that a captured value has changed.
 
     Args:
         capture: the capture.
         now: its present value.
         before: its `homes_of` when the program was compiled.
+
+    Returns:
+        pairs (id of the dict, key). A change that no entry explains, such as that of the value of a
+        property, returns one pair that stands for the capture itself.
     """
     owner, name = capture.owner, capture.name
     if capture.kind == "item":
@@ -49,7 +58,10 @@ def changed_places(capture: Capture, now: Value, before: Homes) -> set[Hashable]
 
 
 def _dicts(owner: Value, kind: str) -> Iterator[tuple[Hashable, Mapping[str, Value]]]:
-    """Yield the dicts in which Python looks for an attribute, with a name for each."""
+    """Yield (id, dict) for the dicts in which Python looks for an attribute of `owner`, in order.
+
+    The `kind` is that of the capture; for "method" it is the dict of the class `owner` alone.
+    """
     if not isinstance(owner, type):
         held = getattr(owner, "__dict__", None)
         if isinstance(held, dict):
@@ -60,7 +72,12 @@ def _dicts(owner: Value, kind: str) -> Iterator[tuple[Hashable, Mapping[str, Val
 
 
 def _changed_keys(owner: Value, was: Value, now: Value) -> set[Hashable]:
-    """Return the paths of the entries that were added to, removed from or changed in a dict."""
+    """Return (id of the dict, key) for keys that were added to, removed from or changed in a dict.
+
+    Args:
+        owner: the dict.
+        was, now: its earlier and present keys, followed by the values, as one flat tuple.
+    """
     before, after = (dict(zip(x[: len(x) // 2], x[len(x) // 2 :], strict=True)) for x in (was, now))
     keys = before.keys() | after.keys()
     return {(id(owner), k) for k in keys if not same(before.get(k, MISSING), after.get(k, MISSING))}

@@ -1,7 +1,7 @@
-"""The programs that one compiled function keeps, per receiver where it is a method.
+"""The compiled programs of one function; of a method, one cache per receiver.
 
-`compiler.function` looks programs up here and decides what to do without one. Caches are never
-copied or pickled with the Cell that holds them: programs know their tensors by identity.
+`compiler.jit_call` looks programs up here and adds new ones; the cache never compiles. Caches are
+never copied or pickled with the Cell that holds them: programs know their tensors by identity.
 """
 
 from __future__ import annotations
@@ -51,11 +51,14 @@ class Compiled:
         self.recorded = RecordedProgram(program)
 
     def valid(self) -> bool:
-        """Return whether the program may run, if none was compiled for the present captures."""
+        """Return whether the program may run when the cache has no better fitting one.
+
+        The policy `stale_captures` decides about captured values that have changed.
+        """
         return (self.guard.empty or self.guard.holds(chosen=True)) and self._state_fits()
 
     def fits(self) -> bool:
-        """Return whether the program's captures and state are still those it was compiled for."""
+        """Return whether captured values and state are those that the program was compiled for."""
         return self.guard.unchanged() and self._state_fits()
 
     def _state_fits(self) -> bool:
@@ -64,7 +67,11 @@ class Compiled:
 
 
 class Interpreted:
-    """A program cache entry for a signature whose call runs line by line, with the reason."""
+    """A program cache entry for a signature whose calls run line by line.
+
+    Attributes:
+        reason: why the function could not be compiled.
+    """
 
     __slots__ = ("reason",)
 
@@ -76,7 +83,7 @@ class Interpreted:
         return True
 
     def fits(self) -> bool:
-        """Return False: a program that was compiled for the present values is better."""
+        """Return False: a program compiled for the present captured values is preferred."""
         return False
 
 
@@ -91,8 +98,8 @@ class ProgramCache:
     """The compiled programs of one function, or of one method for one receiver.
 
     Attributes:
-        entries: key -> programs for that key which differ in their captures, the one last used
-            last.
+        entries: key -> programs for that key which differ in their captures; the one last used
+            is the last.
         fast: argument types -> fast call; for arguments that are all plain Tensors.
         quick: argument types -> (cache entry, settings version), for programs whose state and
             captures must be checked before a call.
@@ -108,9 +115,11 @@ class ProgramCache:
         self.aliased = False
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
-        """Return the cached entry of a key whose captured values and state still fit, or None.
+        """Return the entry of a key that may serve a call now, or None.
 
-        Unless changed values compile again, it may be the entry last used, with its old values.
+        An entry whose captured values and state are unchanged is preferred. If the policy
+        `stale_captures` allows old values, it may be the entry last used. The returned entry
+        becomes the last used one.
         """
         variants = self.entries.get(key, [])
         latest = variants[::-1]
@@ -156,7 +165,9 @@ class ProgramCache:
 
 
 class ReceiverCaches(weakref.WeakKeyDictionary[Any, ProgramCache]):
-    """Program caches of the compiled methods of one object, kept in its `__dict__`.
+    """Program caches of the compiled methods of one object, stored in its `__dict__`.
+
+    Maps the `JitFunction` of a method to a `ProgramCache`.
 
     Attributes:
         owner: returns the object; in a shallow copy, it is still the original object.

@@ -1,4 +1,4 @@
-"""Runs a compiled program under a derivative: as one node of the tape, or op by op.
+"""Runs a compiled program under a derivative: as one node of the gradient tape, or op by op.
 
 `compiler.function` calls `RecordedProgram.call` if a tape records an input of the program. Inside a
 derivative of a derivative, every op of the graph is recorded on its own. It never compiles source.
@@ -26,13 +26,13 @@ __all__ = ["RecordedProgram"]
 
 
 class _Forward(NamedTuple):
-    """A program's forward graph, lowered to return what the backward for some inputs needs.
+    """A program's forward graph, lowered to return also the values that its backward graph needs.
 
     Attributes:
         plan: the plan of the tape node.
         run: from handles of the inputs to handles of the results and of the residuals.
-        residuals: positions, among the inputs and the outputs of `run`, of the values that the
-            backward needs.
+        residuals: positions, in the inputs followed by the outputs of `run`, of the values that the
+            backward graph needs.
     """
 
     plan: GraphPlan
@@ -43,7 +43,7 @@ class _Forward(NamedTuple):
 class RecordedProgram:
     """Runs a compiled program under a derivative and records it on the gradient tape.
 
-    It keeps one lowered forward graph per set of inputs that are recorded.
+    The object stores one lowered forward graph per set of inputs that a tape records.
     """
 
     def __init__(self, program: CompiledProgram) -> None:
@@ -51,7 +51,10 @@ class RecordedProgram:
         self._forwards: dict[tuple[bool, ...], _Forward] = {}
 
     def is_recorded(self, leaves: Sequence[Tensor]) -> bool:
-        """Return whether a tape records a tensor argument or a state tensor of the program."""
+        """Return whether a gradient tape records a tensor argument or a state tensor.
+
+        State tensors are those that the program reads although they are no arguments.
+        """
         return any(x._type.level for x in leaves) or any(x._type.level for x in self.program.state)
 
     def call(

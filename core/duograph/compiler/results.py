@@ -1,7 +1,8 @@
-"""Templates of results: the Python structure that a compiled function returns, with placeholders.
+"""Templates of results: the Python structure that a compiled function returns.
 
-`compiler.evaluate` makes a template of the evaluated result once; `compiled_program` fills the
-placeholders at every call. Rebuilding never evaluates user code.
+A template has placeholders for the values that differ between calls. `compiler.evaluate` makes a
+template of the evaluated result once; `compiled_program` fills the placeholders at every call.
+Rebuilding never evaluates user code.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class ArgumentContainer:
     """The graph value of a list, dict or set argument, made a graph input when first needed.
 
     Attributes:
-        order: the items of a set, in its order.
+        ev: the evaluation.
+        index: the position among the list, dict and set arguments.
+        order: the items of a set argument, in its iteration order.
     """
 
     def __init__(self, ev: Evaluation, index: int, order: tuple[Value, ...] = ()) -> None:
@@ -44,7 +47,7 @@ class ArgumentContainer:
         self._value: Value = None
 
     def value(self) -> Value:
-        """Return the graph value of a list or dict argument; append the graph input if needed."""
+        """Return the graph value of the container; append the graph input at the first request."""
         if self._value is None:
             made = self.ev.root.parameter(OBJECT)
             self.ev.inputs.entries.append(("container", self.index))
@@ -71,11 +74,15 @@ class Argument:
 
 
 class _Container(Argument):
-    """Placeholder in a result template for the list or dict argument `index`."""
+    """Placeholder in a result template for a list, dict or set argument, returned itself.
+
+    Attributes:
+        index: its position among the lists, dicts and sets in the arguments.
+    """
 
 
 class _Outside:
-    """Placeholder in a result template for an object from outside, returned itself."""
+    """Placeholder in a result template for an object from outside, which each call returns."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -100,9 +107,11 @@ class _Copy:
 
 
 class _Made:
-    """Placeholder in a result template for an object that the function creates.
+    """Placeholder in a result template for an object that each call of the function creates.
 
-    Holds the class of the object and the templates of its attributes.
+    Attributes:
+        cls: the class of the object.
+        attributes: the templates of its attributes, by name.
     """
 
     def __init__(self, cls: type, attributes: dict[str, Value]) -> None:
@@ -138,7 +147,7 @@ def _rebuilt(
     containers: Sequence[object],
     made: dict[int, Value] | None,
 ) -> Value:
-    """Return one part of the result of a compiled call.
+    """Return one part of the result of a compiled call: a template with placeholders filled in.
 
     Args:
         made: objects made so far, by id of their template; None where none occurs twice.
@@ -195,7 +204,7 @@ def template_of(
         ev: the evaluation.
         value: the result.
         put: makes a value an output of the graph, and returns its position.
-        leaves: graph values of the tensor arguments, with the ids that they had at first.
+        leaves: per tensor argument: its graph value, and the value id that it had at first.
         containers: copies of the lists and dicts among the arguments.
 
     Raises:
@@ -259,13 +268,19 @@ class _TemplateMaker:
         return found
 
     def _outside(self, value: Value) -> _Outside:
-        """Return the placeholder of a container from outside, which is returned itself."""
+        """Return the placeholder of a container from outside; each call returns that container.
+
+        Raises UnsupportedSyntaxError if it holds a graph value.
+        """
         if reaches_graph_value(value):  # it belongs to an object that the evaluated code made
             raise _only_line_by_line(value)
         return _Outside(value)
 
     def check(self) -> None:
-        """Check that no list or dict of the result may be another one that is in it, too."""
+        """Raise if a list or dict in the result may at run time be another one that is in it, too.
+
+        A graph condition then decides which of the two objects it is.
+        """
         for value in self._values:
             of = self.ev.owned.chosen.get(id(value), ())
             check_known(self.ev, value, any(id(v) in self._made for v in of))
@@ -389,7 +404,10 @@ def _is_its_attributes(value: Value) -> bool:
 
 
 def _own_data(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an array, set or the like that the compiled function created."""
+    """Return whether a value is an array, set or bytearray that the compiled function created.
+
+    Containers of the modules `collections` and `array` count, too.
+    """
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base

@@ -126,7 +126,11 @@ def _pickled(data: bytes, names: Sequence[str]) -> tuple[Array, Array]:
 
 
 def _labels(labels: object) -> Array:
-    """Return the labels of a pickled CIFAR file as an array."""
+    """Return the labels of a pickled CIFAR file as a 1-d array of integers.
+
+    Raises:
+        ValueError: they are no list or array of such numbers.
+    """
     if isinstance(labels, list) and all(type(n) is int and 0 <= n < 2**32 for n in labels):
         labels = np.array(labels, np.uint32)
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1:

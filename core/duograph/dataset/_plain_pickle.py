@@ -24,19 +24,19 @@ _MARK = object()
 
 
 class _Name(NamedTuple):
-    """A function or class that a pickle names; never the object itself."""
+    """The name of a function or class that a pickle refers to; the object is never loaded."""
 
     text: str
 
 
 class _ArrayInProgress:
-    """An array whose shape, dtype and data a later opcode gives."""
+    """An array that a pickle creates empty; a later opcode sets its shape, dtype and data."""
 
     made: Array | None = None
 
 
 class _DType:
-    """A dtype of numbers, whose byte order a later opcode gives."""
+    """A dtype of numbers that a pickle describes; a later opcode sets its byte order."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -66,7 +66,7 @@ def read_plain_pickle(data: bytes) -> Any:
 
 
 def _finished(value: Any) -> Any:
-    """Return a value with the described arrays in it (or in its items) made NumPy arrays."""
+    """Replace the described arrays in a value, a list or a dict of values by NumPy arrays."""
     if isinstance(value, dict):
         return {k: _array(v) for k, v in value.items()}
     return [_array(v) for v in value] if isinstance(value, list) else _array(value)
@@ -81,14 +81,18 @@ def _array(value: Any) -> Any:
 
 
 class _Machine:
-    """The stack and the memo of a pickle that is being read."""
+    """Interpreter of a pickle: its stack of values, and its memo of values to be used again."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
     def run(self, name: str, argument: Any) -> None:
-        """Execute one opcode of the pickle."""
+        """Execute one opcode of the pickle, given by its name and argument.
+
+        Raises:
+            ValueError: an opcode that does not belong to numbers, texts, containers and arrays.
+        """
         if name in _CONSTANTS:
             self.stack.append(_CONSTANTS[name](argument))
         elif name in _STACK:
@@ -161,9 +165,9 @@ class _Machine:
 
 
 def _identity(value: Any) -> Any:
-    """Return the stack's mark as it is, and None for any other value.
+    """Return `value` if it is the mark of the stack, and None for any other value.
 
-    The results can be compared by `==`, which arrays cannot.
+    The caller searches the results with `==`, which arrays do not support.
     """
     return value if value is _MARK else None
 
@@ -196,7 +200,10 @@ def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
 
 
 def _made(raw: Any, dtype: Any, shape: Any, order: Any) -> Array:
-    """Return bytes as an array; raise ValueError unless their number fits the shape."""
+    """Convert bytes to an array of a dtype, shape and memory order ("C" or "F").
+
+    Raises ValueError unless the number of bytes fits.
+    """
     if not isinstance(raw, (bytes, bytearray)) or not isinstance(dtype, _DType):
         raise ValueError("an array is not made of bytes and a dtype")
     sizes = shape if isinstance(shape, tuple) else ()

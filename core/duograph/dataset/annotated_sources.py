@@ -22,7 +22,7 @@ __all__ = ["CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"]
 
 
 def _text(owner: str, path: pathlib.Path) -> str:
-    """Return the content of a text file.
+    """Return the content of a UTF-8 text file; `owner` is the source that errors name.
 
     Raises:
         DatasetError: it cannot be read.
@@ -100,11 +100,14 @@ class VOCDataset(ImageFiles):
         )
 
     def _known(self, name: str) -> list[tuple[str, list[float], int, int]]:
-        """Return the objects of an image whose names have labels."""
+        """Return the annotated objects of image `name` whose class is in `class_indexing`."""
         return [o for o in self._objects[name] if o[0] in self.class_indexing]
 
     def _annotation(self, name: str) -> list[tuple[str, list[float], int, int]]:
-        """Return (name, box, difficult, truncated) of each object in an image."""
+        """Parse the XML file of an image; return (class, box, difficult, truncated) of each object.
+
+        A box is [left, top, width, height].
+        """
         path = self._folder / "Annotations" / f"{name}.xml"
         text = _text("VOCDataset", path)
         if "<!DOCTYPE" in text or "<!ENTITY" in text:  # entities could expand without end
@@ -217,7 +220,10 @@ class CocoDataset(ImageFiles):
         )
 
     def _annotations(self, several: Sequence[dict[str, Any]]) -> Row:
-        """Return the columns of the annotations of an image."""
+        """Convert the annotations of one image to the columns of the task, except the image.
+
+        Each column has one item per annotation.
+        """
 
         def numbers(key: str, dtype: Any, width: int = 1) -> Any:
             return np.array([a[key] for a in several], dtype).reshape(-1, width)

@@ -63,7 +63,10 @@ def stacked(name: str, values: Any, pad: tuple[Any, Any] | None) -> Value:
 
 
 def _stacked_dicts(name: str, values: list[Value], pad: tuple[Any, Any] | None) -> Value:
-    """Stack dictionaries with the same keys into one dictionary of stacked values."""
+    """Stack dictionaries with the same keys into one dictionary of stacked values.
+
+    `name` is the column in errors; `pad` is (shape, value) for padding, or None.
+    """
     keys = list(values[0])
     for v in values:
         if not isinstance(v, dict) or set(v) != set(keys):
@@ -76,7 +79,7 @@ def _stacked_dicts(name: str, values: list[Value], pad: tuple[Any, Any] | None) 
 
 
 def _checked_size(owner: str, size: Any) -> None:
-    """Check a batch size, an int of 1 or more or a function."""
+    """Raise unless a batch size is a function or an int of 1 or more."""
     if callable(size):
         return
     if isinstance(size, bool) or not isinstance(size, int):
@@ -141,7 +144,7 @@ class BatchDataset(Dataset):
         return in_order(self._batched, self._groups(), workers, self.processes)
 
     def _groups(self) -> Iterator[tuple[list[Row], BatchInfo]]:
-        """Yield the rows of each batch."""
+        """Yield (rows, BatchInfo) for each batch; the rows are not stacked yet."""
         rows = self._parents[0].rows()
         for number in itertools.count():
             info = BatchInfo(number, self._epoch)
@@ -169,7 +172,10 @@ class BatchDataset(Dataset):
         return tuple(stacked(c, columns[c], self._padding(c)) for c in self._columns)
 
     def _padding(self, column: str) -> tuple[Any, Any] | None:
-        """Return the shape and value that a column is padded with, or None."""
+        """Return the (shape, value) to which the column is padded, or None for no padding.
+
+        Shape and value are None if the defaults apply.
+        """
         if self._pad is None or (self._pad and column not in self._pad):
             return None
         shape, value = self._pad.get(column, (None, None))
@@ -177,7 +183,7 @@ class BatchDataset(Dataset):
 
 
 def _pad_info(dataset: Dataset, pad_info: dict[str, Any] | None) -> dict[str, Any]:
-    """Check the argument `pad_info`, a dictionary from columns to (shape, value)."""
+    """Check the argument `pad_info`, a dictionary from columns to (shape, value); return a copy."""
     found = {} if pad_info is None else dict(pad_info)
     names_of(dataset, list(found))
     for column, pair in found.items():
@@ -247,7 +253,10 @@ class BucketBatchByLengthDataset(Dataset):
         self.to_boundary, self.drop = bool(pad_to_bucket_boundary), bool(drop_remainder)
 
     def _length(self, row: Row) -> int:
-        """Return the length of a row."""
+        """Return the length of a row by which its bucket is chosen.
+
+        It is that of its first length column, or the result of the user's function.
+        """
         values = [row[self._columns.index(c)] for c in self.columns]
         if self.function is not None:
             return int(self.function(*values))
@@ -272,14 +281,14 @@ class BucketBatchByLengthDataset(Dataset):
                 yield self._batch(at, rows)
 
     def _batch(self, at: int, rows: list[Row]) -> Row:
-        """Return the batch of bucket number `at`."""
+        """Stack the rows of bucket number `at` into one batch, with the bucket's padding."""
         return tuple(
             stacked(c, list(values), self._padding(c, at))
             for c, values in zip(self._columns, zip(*rows))
         )
 
     def _padding(self, column: str, at: int) -> tuple[Any, Any] | None:
-        """Return the shape and value that a column is padded with, or None."""
+        """Return the (shape, value) to which bucket `at` pads a column, or None for no padding."""
         if self.pad and column not in self.pad:
             return None
         shape, value = self.pad.get(column, (None, None))

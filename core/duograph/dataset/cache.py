@@ -81,7 +81,7 @@ class DatasetCache:
         return CacheStatistics(count, self._bytes // count if count else 0)
 
     def reader(self, read: Callable[[Any], Row]) -> Callable[[Any], Row]:
-        """Return `read` with its results kept; the argument must be hashable.
+        """Return a function that calls `read` for keys (hashable) that the cache does not hold yet.
 
         Raises:
             ArgumentValueError: the cache belongs to another source.
@@ -104,7 +104,7 @@ class DatasetCache:
         return cached
 
     def _keep(self, key: Hashable, row: Row) -> None:
-        """Keep a row if the size permits."""
+        """Store a row under `key` unless it is stored already or would exceed the cache's size."""
         count = sum(getattr(v, "nbytes", 64) for v in row)
         with self._lock:
             if key not in self._rows and (not self.size or self._bytes + count <= self.size << 20):

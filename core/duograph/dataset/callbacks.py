@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass
 class DSRunContext:
-    """What callbacks of datasets know: numbers of the epoch and of the step, from 1."""
+    """State that callbacks of datasets receive: the number of the epoch and step, from 1."""
 
     cur_epoch_num: int = 0
     cur_step_num_in_epoch: int = 0
@@ -70,7 +70,7 @@ class DSCallback:
 
 
 class CallbackRunner:
-    """Calls the callbacks of one `map` as rows go in and come out."""
+    """Calls the user's callbacks before and after the rows of one `map`."""
 
     def __init__(self, callbacks: Any) -> None:
         several = [] if callbacks is None else callbacks
@@ -84,14 +84,14 @@ class CallbackRunner:
         self._began = False
 
     def _call(self, method: str, epoch: int, step: int, total: int) -> None:
-        """Call a method of all callbacks; the step methods only at multiples of their size."""
+        """Call `method` of every callback, a step method only at multiples of its `step_size`."""
         context = DSRunContext(epoch, step, total)
         for c in self._callbacks:
             if "step" not in method or (step - 1) % c.step_size == 0:
                 getattr(c, method)(context)
 
     def before_steps(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
-        """Yield rows, calling what runs before each of them."""
+        """Yield the input rows; call the callbacks' begin methods before each of them."""
         if not self._callbacks:
             return rows
         return self._before(rows, epoch + 1)
@@ -108,7 +108,7 @@ class CallbackRunner:
             yield row
 
     def after_steps(self, results: Iterator[T]) -> Iterator[T]:
-        """Yield results, calling what runs after each of them and after the epoch."""
+        """Yield the results; call the callbacks' end methods after each and after the epoch."""
         if not self._callbacks:
             return results
         return self._after(results)

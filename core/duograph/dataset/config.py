@@ -89,7 +89,7 @@ settings = Settings()
 
 
 def _integer(owner: str, value: object, low: int, high: int = 2**31 - 1) -> int:
-    """Return `value` if it is an int in [low, high]."""
+    """Return `value` if it is an int in [low, high], else raise an error that names `owner`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(f"dataset.config.{owner}: got {value!r}; wanted an int")
     if not low <= value <= high:
@@ -98,7 +98,7 @@ def _integer(owner: str, value: object, low: int, high: int = 2**31 - 1) -> int:
 
 
 def _flag(owner: str, value: object) -> bool:
-    """Return `value` if it is a bool."""
+    """Return `value` if it is a bool, else raise an error that names `owner`."""
     if not isinstance(value, bool):
         raise ArgumentError(f"dataset.config.{owner}: got {value!r}; wanted True or False")
     return value
@@ -129,7 +129,7 @@ def _global_seed() -> int | None:
 
 
 def _on_global_seed(_: int) -> None:
-    """Reset the seed of datasets after `mindspore.set_seed`, whose seed they then use."""
+    """Clear the seed of datasets when `mindspore.set_seed` is called, whose seed they then use."""
     settings.seed, settings.passes = None, 0
 
 
@@ -137,10 +137,10 @@ random_state.on_seed.append(_on_global_seed)
 
 
 def new_key() -> int:
-    """Return the key of the random numbers of the next pass or stand-alone call.
+    """Return the key from which the random numbers of the next pass are derived.
 
-    The key follows from the seed and from how many keys were asked for before. Without any seed it
-    comes from the system.
+    The key follows from the seed and from how many keys were requested since it was set. Without
+    any seed it comes from the operating system.
     """
     settings.passes += 1
     if settings.seed is None and _global_seed() is None:
@@ -155,7 +155,10 @@ def generator(key: int, row: int = 0) -> np.random.Generator:
 
 
 class _Row(threading.local):
-    """The row that this thread works on: its key and number, and its generator once it is used."""
+    """The row that the current thread computes: the pass's key and the row's number.
+
+    `random` is the row's generator of random numbers, created at its first use.
+    """
 
     key: int | None = None
     number: int = 0

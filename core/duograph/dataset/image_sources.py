@@ -29,7 +29,7 @@ PathLike = str | os.PathLike[str]
 
 
 class _ImageSource(Source, VisionBaseDataset):
-    """Base class of sources of images."""
+    """Base class of the dataset sources whose rows have an image."""
 
 
 def checked_usage(owner: str, usage: str | None, known: Sequence[str], default: str) -> str:
@@ -49,7 +49,7 @@ def checked_usage(owner: str, usage: str | None, known: Sequence[str], default: 
 
 
 class _ArraySource(_ImageSource):
-    """Base class of sources whose images and labels are in memory."""
+    """Base class of sources that hold all images and labels in two arrays."""
 
     _images: Array  # (n, h, w, c)
     _labels_: Array  # (n,) or (n, k): one number for each column after the first
@@ -73,7 +73,10 @@ class _ArraySource(_ImageSource):
 
 
 def _idx_pair(owner: str, folder: pathlib.Path, stems: tuple[str, str]) -> list[Array]:
-    """Read a file of images and one of labels; return an empty list unless both exist."""
+    """Read an IDX file of images and one of labels; return [images, labels] or [].
+
+    `stems` are the files' names; the list is empty unless both exist.
+    """
     pair, files = [], []
     for stem, ndim in zip(stems, (3, 1)):
         names = (stem, stem + ".gz", stem.replace("-idx", ".idx"))
@@ -92,10 +95,15 @@ def _idx_pair(owner: str, folder: pathlib.Path, stems: tuple[str, str]) -> list[
 
 
 class _IdxSource(_ArraySource):
-    """Base class of the relatives of MNIST, two IDX files for each part."""
+    """Base class of MNIST and its relatives, whose parts are two IDX files each."""
 
     def _read(self, dataset_dir: PathLike, stems: Sequence[tuple[str, str]], usage: str) -> None:
-        """Read the parts that exist, of which there must be one."""
+        """Read the parts that exist into the source's arrays; raise if there is none.
+
+        Args:
+            stems: names of the file of images and of labels, for each part.
+            usage: the user's choice of parts, for the message.
+        """
         owner = type(self).__name__
         folder = folder_of(owner, dataset_dir)
         found = [p for p in (_idx_pair(owner, folder, s) for s in stems) if p]
@@ -111,7 +119,7 @@ class _IdxSource(_ArraySource):
 
 
 def _stems(prefixes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the names of the files of images and labels for each prefix."""
+    """Return the names of the IDX file of images and of the one of labels for each prefix."""
     return [(f"{p}-images-idx3-ubyte", f"{p}-labels-idx1-ubyte") for p in prefixes]
 
 
@@ -437,7 +445,7 @@ class ImageFiles(_ImageSource):
         return (self._image(path), *rest)
 
     def _image(self, path: pathlib.Path) -> Array:
-        """Return the bytes of an image file, or its decoded image."""
+        """Return the bytes of an image file as uint8, or with `decode` the decoded image."""
         owner = type(self).__name__
         try:
             if self._decrypt is None:

@@ -401,7 +401,10 @@ class Dataset:
         ]
 
     def _whole(self) -> int:
-        """Return the number of rows that `picked` can choose from."""
+        """Return how many rows the dataset has to be split; a source counts all of its rows.
+
+        `picked` takes numbers below it.
+        """
         return self.get_dataset_size()
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
@@ -475,7 +478,7 @@ class Dataset:
 
 
 def _shape(value: Any) -> list[int | None]:
-    """Return the shape of a column's value as `output_shapes` shows it."""
+    """Return the shape of a column's value as a list, [0] for a dictionary (`output_shapes`)."""
     return [0] if isinstance(value, dict) else list(value.shape)
 
 

@@ -86,7 +86,7 @@ class MindDataset(Source, UnionBaseDataset):
         return self._converted(self._files.row(index))
 
     def _converted(self, row: dict[str, Any]) -> Row:
-        """Return a row of the file as arrays."""
+        """Convert a row of the file, values by column, to a tuple of arrays in column order."""
         made = []
         for name in self._columns:
             if name not in row:
@@ -138,7 +138,7 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
 
 
 def _plain(value: Any, kind: str) -> Any:
-    """Return a value as FileWriter takes it."""
+    """Convert the array of a column to what FileWriter takes for a field of type `kind`."""
     if kind in ("string", "bytes"):
         return value.item()
     found = value.astype(DTYPES[kind])

@@ -80,7 +80,10 @@ def as_value(value: object) -> Value:
 
 
 def _nested(value: object) -> Value:
-    """Convert what stands in a dictionary; lists and objects that are no arrays stay."""
+    """Convert a value inside a dictionary to an array, items of lists and dicts one by one.
+
+    An object that cannot be an array is returned as it is.
+    """
     if isinstance(value, dict):
         return {k: _nested(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -155,7 +158,10 @@ class RowIterator:
         return dict(zip(self._columns, items)) if self._as_dict else items
 
     def _converted(self, value: Value) -> Any:
-        """Return the value of a column as users see it."""
+        """Return the value of a column as the user gets it: an array, a Tensor, or a dict of these.
+
+        Strings remain arrays.
+        """
         if isinstance(value, dict):
             return {k: self._converted(v) for k, v in value.items()}
         if isinstance(value, list):

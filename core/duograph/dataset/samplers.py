@@ -44,7 +44,7 @@ class SampleRangeError(IndexRangeError, DatasetError):
 
 
 def _count(owner: str, name: str, value: object, low: int) -> int | None:
-    """Return `value` if it is None or an int of `low` or more."""
+    """Return `value` if it is None or an int of at least `low`; raise otherwise."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -55,7 +55,7 @@ def _count(owner: str, name: str, value: object, low: int) -> int | None:
 
 
 def _flag(owner: str, name: str, value: object) -> bool:
-    """Return `value` if it is a bool."""
+    """Return `value` if it is a bool; raise otherwise."""
     if not isinstance(value, bool):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted True or False")
     return value
@@ -150,7 +150,7 @@ class Sampler:
         return min(count, limit) if limit else count
 
     def _length(self, size: int) -> int:
-        """Return the number of rows without regard to `num_samples`."""
+        """Return how many of `size` rows the sampler chooses, before `num_samples` limits it."""
         return len(self.indices(size))
 
 

@@ -146,7 +146,7 @@ class Schema:
 
 
 def _type_name(value: Any) -> str:
-    """Return the name of a dtype as schemas write it."""
+    """Return the name of a dtype in schema files, such as "int32", "string" or "bytes"."""
     if value in (str, bytes) or value in ("string", "bytes"):
         return "bytes" if value in (bytes, "bytes") else "string"
     return as_dtype(value).name

@@ -122,7 +122,7 @@ class Source(MappableDataset):
         num_parallel_workers: int | None = None,
         cache: object = None,
     ) -> None:
-        """Set what the arguments that all sources share decide."""
+        """Check the arguments that all sources share and set the sampler, workers and cache."""
         owner = type(self).__name__
         limit = checked_counts(owner, num_samples, num_shards, shard_id)
         given = [n for n, v in (("shuffle", shuffle), ("num_shards", num_shards)) if v is not None]
@@ -153,22 +153,22 @@ class Source(MappableDataset):
         self._cache = cache
 
     def _count(self) -> int:
-        """Return the number of rows of the source."""
+        """Return the number of rows of the source; subclasses implement it."""
         raise NotImplementedError
 
     def _row(self, index: int) -> Row:
-        """Return the row with a number in [0, count)."""
+        """Return the row number `index`, 0 to count - 1; subclasses implement it."""
         raise NotImplementedError
 
     def _labels(self, column: str) -> Sequence[Any] | None:
-        """Return the label of each row for PKSampler, or None without such a column."""
+        """Return the label of each row, the value of `column`, or None without such a column."""
         if column not in self._columns:
             return None
         at = self._columns.index(column)
         return [self._row(i)[at] for i in range(self._count())]
 
     def _labels_for(self, sampler: Any) -> Sequence[Any] | None:
-        """Return the labels that a sampler, or a child of it, needs."""
+        """Return the labels if `sampler`, or one that it wraps, is a PKSampler, else None."""
         while sampler is not None:
             if isinstance(sampler, samplers.PKSampler):
                 return self._labels(sampler.class_column)
@@ -194,7 +194,7 @@ class Source(MappableDataset):
         return self._rows_at(order)
 
     def _rows_at(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Return an iterator over the rows with the given numbers, by the source's workers."""
+        """Return an iterator over the rows with the given numbers, read by the source's workers."""
         read = self._row if self._cache is None else self._cache.reader(self._row)
         return in_order(read, numbers, config.workers(self._workers), self._processes)
 
@@ -233,7 +233,7 @@ class Stream(SourceDataset):
         num_parallel_workers: int | None = None,
         cache: object = None,
     ) -> None:
-        """Set what the arguments that all streams share decide."""
+        """Check the arguments that all streams share; set the files, shards, workers and cache."""
         owner = type(self).__name__
         self._limit = checked_counts(owner, num_samples, num_shards, shard_id)
         if shuffle is not None and not isinstance(shuffle, (bool, samplers.Shuffle)):
@@ -257,9 +257,9 @@ class Stream(SourceDataset):
         raise NotImplementedError
 
     def _decode(self, raw: Any) -> Row:
-        """Return a row from what `_read` yielded; workers call this method.
+        """Convert one item that `_read` yielded to a row; workers call this method.
 
-        What it raises of `DAMAGE` is reported as damage of the file.
+        An exception among `DAMAGE` is reported as damage of the file.
         """
         return raw
 
@@ -278,7 +278,7 @@ class Stream(SourceDataset):
         return self._known
 
     def _raw(self) -> Iterator[tuple[pathlib.Path, Any]]:
-        """Yield the undecoded rows of one pass, shuffled, each with the path of its file."""
+        """Yield (path of the file, undecoded row) for each row of one pass, in shuffled order."""
         mode = self._shuffle
         random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
         files = self._files
@@ -295,11 +295,11 @@ class Stream(SourceDataset):
             yield from _mixed(rows, random, self._BUFFER)
 
     def _located(self, path: pathlib.Path) -> Iterator[tuple[pathlib.Path, Any]]:
-        """Yield the undecoded rows of one file, each with the path, which errors name."""
+        """Yield (path, undecoded row) for each row of one file; errors name the path."""
         return ((path, row) for row in self._read(path))
 
     def _decode_located(self, item: tuple[pathlib.Path, Any]) -> Row:
-        """Return the row of one item of `_raw`."""
+        """Decode the row of one (path, undecoded row) pair that `_raw` yielded."""
         path, raw = item
         try:
             return self._decode(raw)
@@ -319,7 +319,7 @@ class Stream(SourceDataset):
 
 
 def _mixed(rows: Iterator[Any], random: np.random.Generator, size: int) -> Iterator[Any]:
-    """Yield rows at random from a buffer of `size` rows."""
+    """Yield all rows in random order, as far as a buffer of `size` rows allows."""
     buffer: list[Any] = []
     for row in rows:
         if len(buffer) < size:

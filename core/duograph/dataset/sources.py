@@ -100,7 +100,10 @@ class GeneratorDataset(Source, UnionBaseDataset):
         config.workers(num_parallel_workers)
 
     def _batch_sampler(self, batches: Any, collate: object, *excluded: object) -> Any:
-        """Check and return the argument `batch_sampler`."""
+        """Check the arguments `batch_sampler` and `collate_fn`; return the batch sampler or None.
+
+        `excluded` are the values of the arguments that may not be given with it.
+        """
         if collate is not None and not callable(collate):
             raise ArgumentError(
                 f"GeneratorDataset: got {type(collate).__name__} for collate_fn; wanted a function"
@@ -158,7 +161,7 @@ class GeneratorDataset(Source, UnionBaseDataset):
         return self._checked(self.source[index])
 
     def _batch(self, numbers: Sequence[int]) -> Row:
-        """Return the batch of the rows with the given numbers."""
+        """Return one batch made of the rows with the given numbers, by `collate_fn` if given."""
         rows = [self._row(int(i)) for i in numbers]
         columns = [list(c) for c in zip(*rows)]
         if self._collate is None:
@@ -181,11 +184,11 @@ class GeneratorDataset(Source, UnionBaseDataset):
         return self._mixed() if self._shuffles else self._stream()
 
     def _mixed(self) -> Iterator[Row]:
-        """Yield the rows of a source without numbers in random order, from a buffer."""
+        """Yield the rows of a source that has no row numbers in random order, from a buffer."""
         return ShuffleDataset(_Rows(self._columns, self._stream), _BUFFER).rows()
 
     def _stream(self) -> Iterator[Row]:
-        """Yield the rows of a source without numbers."""
+        """Yield the rows of a source that has no row numbers, `num_samples` at most."""
         rows = self.source() if callable(self.source) else iter(self.source)
         for done, row in enumerate(rows):
             if self._limit is not None and done >= self._limit:
@@ -193,7 +196,7 @@ class GeneratorDataset(Source, UnionBaseDataset):
             yield self._checked(row)
 
     def _checked(self, row: object) -> Row:
-        """Convert a dataset source's row to arrays; check number and dtypes of the columns."""
+        """Convert a row of the user's source to arrays; check number and dtypes of the columns."""
         items = row if isinstance(row, (tuple, list)) else (row,)
         if len(items) != len(self._columns):
             raise DatasetError(
@@ -217,7 +220,10 @@ _ITERATES = ("__iter__", "__next__", "__getitem__")
 def _columns_and_types(
     names: Columns, types: Sequence[DTypeLike] | None, schema: Schema | None
 ) -> tuple[list[str], list[np.dtype[Any] | None] | None]:
-    """Return names and dtypes of the columns from the arguments of GeneratorDataset."""
+    """Return (column names, their NumPy dtypes) from the arguments of GeneratorDataset.
+
+    The dtypes are None, as a whole or for a column, where the user declared none.
+    """
     if schema is not None:
         if names is not None or types is not None:
             raise ArgumentValueError(
@@ -240,7 +246,7 @@ def _columns_and_types(
 
 
 class _Rows(UnionBaseDataset):
-    """Dataset of the rows that a function yields."""
+    """Dataset whose rows are those of the iterator that a function returns in each pass."""
 
     def __init__(self, columns: Sequence[str], generate: Callable[[], Iterator[Row]]) -> None:
         super().__init__(columns)
@@ -328,7 +334,7 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
 
 
 def _column(values: Any) -> Array | list[Any]:
-    """Return a column as one array, or as a list if its elements cannot be stacked."""
+    """Convert the data of a column to one array, or to a list if its elements cannot be stacked."""
     if isinstance(values, (list, tuple)):
         try:
             found = np.array(values)

@@ -101,7 +101,10 @@ class RepeatDataset(Dataset):
 
 
 class _Apply:
-    """Applies the operations of `map` to the input columns of a row, in whatever worker."""
+    """Callable that applies the operations of `map` to the input columns of one row.
+
+    It returns the output columns; any worker may call it.
+    """
 
     def __init__(self, operations: list[Operation], outputs: int, picks: list[int]) -> None:
         self.operations, self.outputs, self.picks = operations, outputs, picks
@@ -119,7 +122,7 @@ class _Apply:
         return tuple(as_value(v) for v in values)
 
     def _hooked(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what the debug hooks make of the values."""
+        """Pass the values through the debug hooks in turn; return the last hook's result."""
         for hook in self.hooks:
             found = hook(*values)
             values = found if isinstance(found, tuple) else (found,)
@@ -127,7 +130,10 @@ class _Apply:
 
 
 class _Guarded:
-    """Returns a row and the results of operations, or the error that they raised."""
+    """Callable that maps a row to (row, result of `function`).
+
+    With `catch`, an exception of the function takes the place of the result.
+    """
 
     def __init__(self, function: Operation, catch: bool) -> None:
         self.function, self.catch = function, catch
@@ -233,7 +239,7 @@ class FilterDataset(Dataset):
 
 
 class _Slice(Dataset):
-    """Dataset step that keeps `count` rows from row number `start`."""
+    """Dataset step that yields `count` rows of its parent from row number `start`."""
 
     def __init__(self, parent: Dataset, start: int, count: int | None) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -272,7 +278,7 @@ class TakeDataset(_Slice):
 
 @step("split")
 class _Pick(Dataset):
-    """Dataset step that yields the rows of its parent with the listed numbers.
+    """Dataset step that yields the rows of its parent with the listed numbers, a part of a split.
 
     With `again`, every pass after the first shuffles them.
     """
@@ -283,7 +289,7 @@ class _Pick(Dataset):
         self._sampler: Sampler | None = None
 
     def use_sampler(self, new_sampler: Any) -> None:
-        """Let a sampler choose among the rows of this part of a split."""
+        """Choose among the rows of this part of a split by a sampler, in all later passes."""
         self._sampler = as_sampler(new_sampler)
 
     def _size(self) -> int | None:
@@ -439,7 +445,7 @@ class SyncWaitDataset(Dataset):
         return {**super().get_sync_notifiers(), self.condition_name: self._update}
 
     def _update(self, num_batch: int | None, data: object) -> None:
-        """Permit more rows, after the callback ran.
+        """Call the user's callback with `data`, and permit `num_batch` more rows.
 
         Raises:
             DatasetError: `num_batch` is below 1.

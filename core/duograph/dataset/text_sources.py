@@ -37,7 +37,7 @@ PathLike = str | os.PathLike[str]
 
 
 def _lines(owner: str, path: pathlib.Path) -> Iterator[str]:
-    """Yield the lines of a file without their ends."""
+    """Yield the lines of a UTF-8 file without their ends; `owner` is the source in errors."""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             for line in file:
@@ -141,7 +141,10 @@ class CSVDataset(Stream, TextBaseDataset):
         defaults: Sequence[Any] | None,
         names: Sequence[str] | None,
     ) -> None:
-        """Set the columns."""
+        """Set delimiter, column names and defaults from the arguments, after checking them.
+
+        Without `names`, the first line of the first file has the column names.
+        """
         owner = type(self).__name__
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
             raise ArgumentValueError(f"{owner}: got field_delim={delimiter!r}; wanted a character")
@@ -164,7 +167,7 @@ class CSVDataset(Stream, TextBaseDataset):
         self._defaults = list(defaults) if defaults is not None else [""] * len(self._columns)
 
     def _fields_of(self, path: pathlib.Path, skip: bool) -> Iterator[list[str]]:
-        """Yield the fields of each row of a file."""
+        """Yield the fields of each line of a CSV file; with `skip`, leave out the first line."""
         try:
             with open(path, encoding="utf-8", newline="") as file:
                 for number, fields in enumerate(csv.reader(file, delimiter=self._delimiter)):
@@ -185,7 +188,10 @@ class CSVDataset(Stream, TextBaseDataset):
         return tuple(self._value(*pair) for pair in zip(self._columns, raw, self._defaults))
 
     def _value(self, name: str, text: str, default: Any) -> Any:
-        """Return a field with the dtype of its default."""
+        """Convert a field's text to a 0-d array: a string, int32 or float32, as its default is.
+
+        An empty field has the default's value; `name` is the column in errors.
+        """
         if isinstance(default, str):
             return np.array(text or default)
         dtype = np.int32 if isinstance(default, int) else np.float32
@@ -196,7 +202,10 @@ class CSVDataset(Stream, TextBaseDataset):
 
 
 class _FolderCSV(CSVDataset):
-    """Base class of data sets of CSV files in a folder, named after their usage."""
+    """Base class of data sets whose CSV files lie in one folder, one file per usage.
+
+    A subclass sets `_names`, the columns, `_usages`, and `_pattern`, the file name of a usage.
+    """
 
     _names: tuple[str, ...] = ()
     _usages = ("train", "test", "all")
@@ -221,7 +230,10 @@ class _FolderCSV(CSVDataset):
 def _usage_files(
     owner: str, folder: PathLike, usage: str | None, known: Sequence[str], pattern: str
 ) -> list[pathlib.Path]:
-    """Return the files of a usage in a folder."""
+    """Return the existing files of a usage, such as "train", in a folder; raise without any.
+
+    "all" or None means all of `known` but its last item. `pattern` makes a file name of a usage.
+    """
     if usage not in (None, *known):
         raise ArgumentValueError(f"{owner}: got usage={usage!r}; wanted one of {list(known)}")
     parts = known[:-1] if usage in (None, "all") else [usage]
@@ -294,7 +306,10 @@ class YelpReviewDataset(_FolderCSV):
 
 
 class _FolderLines(TextFileDataset):
-    """Base class of data sets of lines in a folder, in files named after their usage."""
+    """Base class of data sets whose rows are lines of text, with one file per usage in a folder.
+
+    A subclass sets `_usages`, and `_pattern`, the file name of a usage.
+    """
 
     _usages: tuple[str, ...] = ()
     _pattern = ""

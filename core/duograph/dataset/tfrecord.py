@@ -24,7 +24,7 @@ __all__ = ["TFRecordDataset"]
 
 
 def _crc_table() -> list[int]:
-    """Return the table of CRC-32C."""
+    """Return the 256 entries of the lookup table of CRC-32C."""
     table = []
     for n in range(256):
         for _ in range(8):
@@ -71,7 +71,7 @@ def records(path: pathlib.Path, owner: str) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at an offset, and the offset after it."""
+    """Decode a protocol buffer varint at offset `at`; return (number, next offset)."""
     found = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -85,7 +85,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
-    """Yield (field, wire type, value) of a message."""
+    """Yield (field number, wire type, value) of each field of a protocol buffer message.
+
+    A varint is an int, any other value bytes.
+    """
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -107,7 +110,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
 
 
 def _list(data: bytes) -> Any:
-    """Return the values of a Feature: a list of bytes, or an array of float32 or int64."""
+    """Decode a `tf.train.Feature`: return a list of bytes, or an array of float32 or int64."""
     texts: list[bytes] = []
     numbers: list[Array] = []
     for field, kind, value in _fields(data):
@@ -132,7 +135,7 @@ def _list(data: bytes) -> Any:
 
 
 def _integers(packed: Any) -> Array:
-    """Return packed varints as int64."""
+    """Decode packed varints (bytes), or convert a list of decoded ones; return int64."""
     if isinstance(packed, list):
         found = packed
     else:
@@ -175,7 +178,7 @@ def _features(data: bytes) -> dict[str, Any]:
 
 
 def _number(n: int) -> bytes:
-    """Return a number as a varint."""
+    """Encode an int as a protocol buffer varint."""
     out = bytearray()
     n &= (1 << 64) - 1
     while n > 127:
@@ -186,7 +189,7 @@ def _number(n: int) -> bytes:
 
 
 def _message(field: int, data: bytes) -> bytes:
-    """Return a field of a message that holds bytes."""
+    """Encode field number `field` of a protocol buffer message, whose value is bytes."""
     return _number(field << 3 | 2) + _number(len(data)) + data
 
 
@@ -325,7 +328,10 @@ class TFRecordDataset(Stream, UnionBaseDataset):
 
 
 def _column(name: str, value: Any, column: dict[str, Any] | None) -> Array:
-    """Return a feature as an array, of the schema's dtype and shape."""
+    """Convert a decoded feature to an array, of the dtype and shape in the schema's `column`.
+
+    Without a schema, a single string becomes the uint8 array of its bytes.
+    """
     made = np.array(value) if isinstance(value, list) else value
     if column is None:
         one = isinstance(value, list) and len(value) == 1

@@ -55,7 +55,10 @@ def in_order(
 
 
 class _Run(Generic[T, R]):
-    """A function of numbered tasks that draws the random numbers of the task's number."""
+    """Callable that runs a function on a numbered task, with random numbers of that number.
+
+    Results therefore do not depend on which worker runs a task.
+    """
 
     def __init__(self, function: Callable[[T], R], key: int) -> None:
         self.function, self.key = function, key
@@ -69,7 +72,7 @@ class _Run(Generic[T, R]):
 def _by_threads(
     run: Callable[[tuple[int, T]], R], tasks: Iterator[tuple[int, T]], workers: int
 ) -> Iterator[R]:
-    """Yield the results of tasks that threads run ahead of their use."""
+    """Run tasks in threads, some ahead of the consumer; yield the results in task order."""
     ahead = max(workers, config.settings.prefetch)
     waiting: collections.deque[Future[R]] = collections.deque()
     pool = ThreadPoolExecutor(workers, "duograph-dataset")
@@ -88,7 +91,7 @@ def _by_threads(
 
 
 class _Failure:
-    """An exception of a worker process, with its traceback as text."""
+    """An exception of a worker process: pickled if possible, and its traceback as text."""
 
     def __init__(self, error: Exception) -> None:
         self.text = "".join(traceback.format_exception(error)).rstrip()
@@ -99,7 +102,7 @@ class _Failure:
             self.pickled = None
 
     def raise_again(self, worker: int) -> None:
-        """Raise the exception of the worker process in this process."""
+        """Raise the exception of worker number `worker` in this process, with its traceback."""
         cause = DatasetError(f"dataset worker process {worker} failed:\n{self.text}")
         if self.pickled is None:
             raise cause
@@ -107,7 +110,10 @@ class _Failure:
 
 
 def _seed_libraries(key: int, worker: int) -> None:
-    """Seed Python's and NumPy's global generators, which the user's functions may draw from."""
+    """Seed the global generators of Python and NumPy, which the user's functions may use.
+
+    The seeds depend on the pass's `key` and the worker's number.
+    """
     seeds = np.random.SeedSequence([key % 2**64, key >> 64, worker]).generate_state(2)
     random.seed(int(seeds[0]))
     np.random.seed(int(seeds[1]))
@@ -119,7 +125,10 @@ def _serve(
     key: int,
     worker: int,
 ) -> None:
-    """Answer the tasks of a pipe until it closes; the main function of a worker process."""
+    """Main function of a worker process: run the tasks of a pipe until the pipe closes.
+
+    It sends each result, or a `_Failure`, back through the pipe.
+    """
     _seed_libraries(key, worker)
     while True:
         try:
@@ -139,7 +148,7 @@ def _serve(
 
 
 class _Process:
-    """A worker process and the pipe to it; at most one task is in the pipe."""
+    """A worker process and the pipe to it; the pipe has one task or result at most."""
 
     def __init__(self, run: Callable[[Any], Any], key: int, number: int) -> None:
         context: Any = multiprocessing.get_context(config.settings.start_method)
@@ -181,7 +190,7 @@ class _Process:
         return found
 
     def _ended(self) -> None:
-        """Raise the error of a worker that ended by itself."""
+        """Raise DatasetError about a worker process that ended by itself."""
         self.process.join(5)
         raise DatasetError(
             f"dataset: worker process {self.process.pid} ended with exit code "
@@ -189,7 +198,10 @@ class _Process:
         ) from None
 
     def stop(self) -> None:
-        """End the worker: ask it if it is idle, since siblings hold its pipe open; else kill it."""
+        """End the worker process: by a message if it is idle, else by terminating it.
+
+        A closed pipe would not tell the worker, since other workers hold copies of its end.
+        """
         if self._idle and self.process.is_alive():
             self.send(None)
             self.process.join(5)
@@ -202,10 +214,10 @@ class _Process:
 def _by_processes(
     run: Callable[[tuple[int, T]], R], tasks: Iterator[tuple[int, T]], workers: int, key: int
 ) -> Iterator[R]:
-    """Yield the results of tasks that worker processes run; task i belongs to worker i % n.
+    """Run tasks in worker processes; yield the results in task order.
 
-    A worker gets its next task only after its result was read, so that neither side of a pipe can
-    wait for the other to read.
+    Task i is run by worker i % n. A worker gets its next task only after its result was read, so
+    that neither side of a pipe can wait for the other to read.
     """
     started = [_Process(run, key, i) for i in range(workers)]
     try:

@@ -1,19 +1,21 @@
-"""Caches the values that a compiled program computes from its state (Parameters) alone.
+"""Caches the values that a compiled program computes from its Parameters alone.
 
-The state must not be written by the program itself. A `CachedValues` belongs to one program;
-`compiler.compiled_program` asks it before every call. It must not hold a handle of the state, or a
-compiled update could no longer overwrite the buffer.
+These Parameters and captured tensors are the program's *state*; the program itself must not write
+them. A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before every
+call. It must not hold a handle of the state, or a compiled update could no longer overwrite the
+buffer.
 
 Handles are immutable with two exceptions: a compiled update may write the new value over the old
 one, in the same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can
 be written. So:
 
-- Before anything is computed, each handle is *watched* (`placement.watched`). A tensor that gets
-  another buffer, or the same one with a new value, releases its handle, and so does a tensor whose
-  memory is exported as an array. A release drops and frees the values at once.
+- Before anything is computed, each handle is *watched*: the registry `placement.watched` lists the
+  caches to drop when the handle is released. A tensor releases its handle when it gets another
+  buffer, a new value in the same buffer, or its memory is exported as an array. A release drops the
+  cached values at once.
 - Values are computed only if nothing but its tensor holds each handle (`execution.ownership`), and
-  nothing else the host memory under it (`Backend.exclusive`): an array made earlier and still alive
-  is such a holder.
+  nothing else holds the host memory under it (`Backend.exclusive`): an array made earlier and still
+  alive is such a holder.
 - At a call, each tensor must have the very handle that was watched.
 
 Values are computed at the second call in a row that finds the same handles, so that alternating
@@ -53,14 +55,14 @@ def _weak_reference(handle: object) -> Callable[[], object]:
 
 
 class _Watch:
-    """The buffer handles of a program's state when values were last cached from them.
+    """The buffer handles of a program's state when the cache started to watch them.
 
     Attributes:
         refs, ids: weak references to the handles, and their ids.
         values: the cached values; None before they are computed.
         version: `runtime_state.bindings_version` when the handles were last compared.
-        wait: calls until the next attempt to compute the values.
-        patience: how many calls the last failed attempt postponed the next one.
+        wait: how many calls to skip before the next attempt to compute the values.
+        patience: how many calls the last failed attempt told the cache to skip.
     """
 
     __slots__ = ("refs", "ids", "values", "version", "wait", "patience")
@@ -77,11 +79,12 @@ class CachedValues:
     """Cache of the values that a compiled program computes from state it never writes.
 
     Args:
-        tensors: the state that the values depend on.
+        tensors: the state (Parameters and captured tensors) that the values depend on.
         device: the device of these tensors.
         compute: function from their buffer handles to the values.
-        borrowed: returns the lists of handles that programs keep bound and only read.
-        notes: receives a line of text if computing fails.
+        borrowed: returns lists of handles that compiled programs store between calls and only
+            read; these references do not count as holders.
+        notes: list that receives a line of text if computing fails.
     """
 
     def __init__(
@@ -105,8 +108,9 @@ class CachedValues:
     def values(self) -> tuple[Handle, ...] | None:
         """Return the cached values if they are valid for the current state, else None.
 
-        None means that the call must compute everything. The caller may not hold handles of the
-        state meanwhile.
+        If they are not cached yet, this computes them when it is safe and pays. After None, the
+        program must compute everything in this call. The caller must hold no handle of the state
+        during this method.
         """
         now, watch = runtime_state.bindings_version, self._watch
         if watch is None:
@@ -131,12 +135,15 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or failed attempts have put off the next one far."""
+        """Return whether values are cached, or the last attempt put the next one off far."""
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 
     def drop(self) -> None:
-        """Stop watching the state's buffer handles and free the values cached from them."""
+        """Stop watching the state's buffer handles and free the values cached from them.
+
+        Programs that store handles between calls then compare them with the tensors again.
+        """
         watch, self._watch = self._watch, None
         if watch is None:
             return
@@ -162,10 +169,10 @@ class CachedValues:
         self._watch = watch
 
     def _prepare(self, watch: _Watch) -> tuple[Handle, ...] | None:
-        """Compute and cache the values that depend on the state alone.
+        """Compute and cache the values that depend on the state alone; return them.
 
-        Returns None and postpones the next attempt if something else could write the state's
-        buffers.
+        Returns None if a handle has changed or computing failed, or if anything else could write
+        the state's buffers; in the last two cases it also postpones the next attempt.
         """
         if not self._exclusive():
             watch.wait = watch.patience = min(2 * watch.patience + 1, MAX_WAIT)
@@ -181,7 +188,7 @@ class CachedValues:
         return watch.values
 
     def _exclusive(self) -> bool:
-        """Return whether nothing unknown could write the state's buffers or their host memory."""
+        """Return whether only the tensors and programs that just read hold the buffers."""
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
         lists = self._borrowed()  # keeps the lists alive while their references are counted
         known = collections.Counter([id(h) for handles in lists for h in handles])

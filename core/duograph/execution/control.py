@@ -1,7 +1,8 @@
-"""Python functions for the graph nodes that no backend runs: control flow, calls, Python values.
+"""Python functions for graph nodes that no backend runs: control flow and Python values.
 
-`execution.lowering` asks `control_call` for every such node. A branch or a loop body is lowered
-like any graph; a switch or a loop is one step of the program that calls it.
+`execution.lowering` calls `control_call` for every such node. A branch or a loop body is lowered
+like any graph; a switch or a loop is one step of the program that contains it. The functions take
+and return buffer handles and Python values, never Tensors.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "flo
 
 
 class ControlNode(NamedTuple):
-    """What is known of a control-flow or Python-value node when its function is built.
+    """Facts about a control-flow or Python-value node, from which its Python function is built.
 
     Attributes:
         backend: the device's backend.
         types: types of the operands.
         attributes: the op's attributes.
         device: the device of the graph's tensors.
-        lower_subgraph: makes a graph among the attributes callable.
+        lower_subgraph: lowers a graph among the attributes to a function on buffer handles.
     """
 
     backend: Backend
@@ -68,7 +69,10 @@ class ControlNode(NamedTuple):
         return self.lower_subgraph(whole, self.device)
 
     def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
-        """Return a function that converts a 0-d tensor's buffer handle or a number to an int."""
+        """Return a function that converts an operand of this type to a Python int.
+
+        The operand is the buffer handle of a 0-d tensor, or a Python number.
+        """
         if isinstance(type_, HostType):
             return int
         assert type_ is not None
@@ -99,12 +103,15 @@ def control_call(name: str, node: ControlNode) -> HandleFunction:
 
 
 def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether an op on Python numbers may raise at run time, as a division by 0 does."""
+    """Return whether an op between Python numbers and tensors may raise at run time.
+
+    An example is a division of Python numbers by 0.
+    """
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:
-    """Wrap a graph node's function so that its exceptions carry the user's source location."""
+    """Return a function that calls `call` and attaches the source location to its exceptions."""
 
     def run(*values: object) -> object:
         try:
@@ -191,7 +198,10 @@ def _too_deep(name: str) -> RecursionDepthError:
 
 
 class _RecursionLimit:
-    """Context manager that raises Python's recursion limit while a recursive graph runs."""
+    """Context manager that raises Python's recursion limit while recursive graphs run.
+
+    Several threads may be inside at once; the last one to leave restores the limit.
+    """
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -216,7 +226,9 @@ _raised_limit = _RecursionLimit()
 
 
 def _outermost(name: str, program: HandleFunction, xs: Sequence[object]) -> object:
-    """Run a recursive graph's outermost call under a raised Python recursion limit.
+    """Run the outermost call of a recursive graph under a raised Python recursion limit.
+
+    `xs` are the arguments, `name` the graph's name for messages.
 
     Raises:
         RecursionDepthError: the graph calls itself too deep.
@@ -329,7 +341,10 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
 
 
 def _plain_range(dtype: DType) -> tuple[float, float]:
-    """Return (least, greatest) Python number that NumPy converts to a dtype without a check."""
+    """Return (least, greatest) Python number that NumPy converts to a dtype without a check.
+
+    For dtypes other than integers, float32 and float64 the range is empty.
+    """
     if dtype.is_integer:
         info = np.iinfo(dtype.np)
         return int(info.min), int(info.max)
@@ -363,10 +378,12 @@ def _host_call(node: ControlNode) -> HandleFunction:
 
 
 def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
-    """Check what a Python function called by a graph returned; unwrap a Tensor to its handle.
+    """Check a value that a Python function returned to a graph; return a Tensor's buffer handle.
+
+    A value that is declared as no tensor is returned unchanged.
 
     Raises:
-        GraphError: it is not the tensor type and device that the graph was compiled for.
+        GraphError: the value has not the tensor type and device that the graph was compiled for.
     """
     if not isinstance(type_, TensorType):
         return value

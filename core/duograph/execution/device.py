@@ -1,6 +1,6 @@
 """The public functions that choose devices and report their memory.
 
-Users call them through `duograph`; nothing inside the package does. They allocate nothing.
+Users call them through `duograph`; nothing inside the package does. They allocate no device memory.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Calls with known operand types are found in the op's own table (`op.table`); every miss comes here.
 The module moves the operands to one device, makes Tensors of numbers and asks
-`execution.eager_calls` for a function. It never looks at values.
+`execution.eager_calls` for a function. It chooses that function by types and attributes, never by
+the values of tensors.
 """
 
 from __future__ import annotations
@@ -35,10 +36,14 @@ _NUMBER_LIMIT = 1024
 
 
 class Eager:
-    """Eager mode's implementation of op calls: run each immediately."""
+    """The receiver of op calls in eager mode (`runtime_state.eager_builder`): runs each at once."""
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op on tensors and numbers; cache the prepared call for these operand types."""
+        """Run an op on tensors and numbers; return its result, or a tuple of results.
+
+        The function that runs the op is stored in `op.table` for the next call with these operand
+        types and attributes.
+        """
         tensors, device = _on_one_device(op, operands)
         types = [None if t is None else t._type for t in tensors]
         key = op.key(types, attributes)
@@ -60,14 +65,18 @@ runtime_state.prepare_call = function_call
 
 
 def _forget() -> None:
-    """Clear the eager mode's caches of op calls and number tensors after a device change."""
+    """Clear the caches of prepared op calls and number tensors, as the device has changed."""
     drop_tables()
     _numbers.clear()
     numbers.clear()
 
 
 def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -> None:
-    """Cache the 0-d tensor made of a Python number, so that the next binary op call finds it."""
+    """Store the 0-d tensor made of a Python number operand for later calls of binary ops.
+
+    The key in the table `numbers` of module `op` is the type of the other operand, and class and
+    value of the number. 0.0 is not stored, since -0.0 equals it.
+    """
     for number, other, made in (
         (operands[1], tensors[0], tensors[1]),
         (operands[0], tensors[1], tensors[0]),
@@ -84,13 +93,14 @@ context.on_device_change.append(_forget)
 
 
 def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | None], Device]:
-    """Return an op's operands as tensors on one device.
+    """Return an op's operands as tensors on one device, and that device.
 
-    It is the device of the operands that are already on one, else the current device.
+    It is the device of the operands that already have one, else the current device. Numbers and
+    arrays become tensors; an absent operand stays None.
 
     Raises:
         DeviceError: operands are on several devices.
-        ArgumentError: an operand is neither a Tensor nor a number.
+        ArgumentError: an operand is neither a Tensor, an array nor a number.
     """
     device: Device | None = None
     like = None
@@ -131,7 +141,10 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
 
 
 def _number(value: complex | np.generic[Any], like: DType | None, device: Device) -> Tensor:
-    """Return a number as a 0-d tensor whose dtype adapts to that of a tensor operand."""
+    """Return a number as a cached 0-d tensor on a device.
+
+    Its dtype is `like`, that of a tensor operand, if that dtype can hold numbers of its kind.
+    """
     dtype = scalar_dtype(value) if like is None else promote_scalar(like, value)
     key = (value.__class__, repr(value), dtype, device)
     found = _numbers.get(key)
@@ -152,7 +165,10 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
 def _run_on_host(
     op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, Any], device: Device
 ) -> Tensor | tuple[Tensor, ...]:
-    """Run an op whose result shape depends on values by its NumPy reference on the host."""
+    """Run an op that always runs on the host, by its NumPy reference; return its results.
+
+    The shape of such an op's results may depend on values.
+    """
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
     found = op.reference_rule(*op.arguments(arrays), **attributes)

@@ -1,8 +1,9 @@
 """Builds the functions that run single ops on Tensors, recorded for gradients or not.
 
-`execution.eager` caches them by operand types. Operand types alone decide the kind of a call:
-plain, recorded by a tape (level 1), or recorded inside another derivative (level 2). A recorded
-call still checks that some derivative is running.
+`execution.eager` calls `eager_call` and caches the function by operand types. Operand types alone
+decide its kind: plain, recorded by a tape (level 1), or recorded inside another derivative (level
+2). A recorded call still checks at run time that some derivative is running. Nothing here looks at
+values.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def eager_call(
 ) -> TensorCall:
     """Return a function that runs an op on Tensors of given types, for eager mode.
 
-    If an operand is recorded for a derivative, the function also records the call.
+    If the types say that an operand is recorded for a derivative, the function also records the
+    call on the tape.
     """
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
@@ -63,7 +65,10 @@ def eager_call(
 
 
 def _unruled_call(plain: TensorCall, error: MissingRuleError) -> TensorCall:
-    """Return a function that runs an op whose gradient, if one is asked for, raises `error`."""
+    """Return a function that runs an op without gradient rule.
+
+    Asking for a gradient through its results raises `error`.
+    """
 
     def call(*operands: Tensor | None) -> Result:
         found: Result = without_rule(plain(*operands), operands, error)
@@ -81,7 +86,11 @@ def _differentiated(
     attributes: Mapping[str, Any],
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a function that runs an op and records the call, for the level of its operands."""
+    """Return a function that runs an op and records the call on the tape.
+
+    The highest level among the operand types decides how. `wanted` says for each given operand
+    whether it needs a gradient; `plain` runs the op without recording.
+    """
     if max(t.level for t in types if t is not None) == 1:
         return _recorded_call(op, graph, types, wanted, device, plain)
     target = op.promoted_dtype(types)
@@ -98,9 +107,9 @@ def _differentiated(
 def _interpreted(graph: Graph, device: Device) -> TensorCall:
     """Return a function that runs the ops of a composite op's body, each recorded on the tape.
 
-    Each operand gets a tape edge of its own. Its cotangents are then summed inside the composite
-    and
-    added once, in operand order, with the same bits as if the composite were one node.
+    Each operand first gets a tape node of its own that passes its cotangent on. The cotangents of
+    an operand are then summed inside the composite and added once, in operand order. This yields
+    the same bits as if the composite were one node.
     """
 
     def call(*operands: Tensor | None) -> Result:
@@ -115,7 +124,7 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Derivative plan of a tape node that passes a cotangent on unchanged."""
+    """Derivative plan of a tape node with one result that passes its cotangent on unchanged."""
 
     n_results = 1
     fast: TensorCall | None = None
@@ -138,7 +147,7 @@ class _OperandPlan:
 
 
 def _with_own_edge(t: Tensor) -> Tensor:
-    """Return a tensor of the same value with a new tape edge that leads to that of `t`."""
+    """Return a tensor with the buffer of `t` and a tape node that passes cotangents on to `t`."""
     made = Tensor._make(t._type, t._buf)
     made._edge = Node(_OperandPlan(t._type), (edge_of(t),), (), True)
     return made
@@ -152,14 +161,14 @@ def _type(graph: Graph, i: int) -> TensorType:
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
-    """Return the indices of the operands that are given (not None); None if all are given."""
+    """Return the indices of operands that are given (not None); None if all are given."""
     if None not in types:
         return None
     return tuple(i for i, t in enumerate(types) if t is not None)
 
 
 def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device) -> TensorCall:
-    """Return a function that runs a graph on Tensors of given types, without recording."""
+    """Return a function that runs a graph on Tensors of given types, without the tape."""
     kernel = lower(graph, device, links=len(graph.nodes) > 2)
     out_types = tuple(_type(graph, i).on(device) for i in graph.outputs)
     here = _present(types)
@@ -216,9 +225,15 @@ class _Recording:
 
     Attributes:
         plan: derivative plan of the tape nodes.
-        kernel: function from operand handles to handles of the results and of further residuals.
-        pick: function that selects the residuals from operands and kernel results.
+        kernel: function from operand handles to the handles of the results, then of residuals that
+            are neither operands nor results.
+        pick: function that selects the residuals from the operand handles followed by the kernel's
+            results.
         result_types: types of the results, marked as recorded.
+        single: whether the op returns one value rather than a tuple.
+        forward_single: whether the kernel returns one handle rather than a tuple.
+        present: indices of operands that are not None; None if all are given.
+        recorded: for each operand, whether a tape records it.
     """
 
     def __init__(
@@ -245,7 +260,10 @@ def _recorded_call(
     device: Device,
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a function that runs an op and records the call as a tape node."""
+    """Return a function that runs an op and records the call as a tape node.
+
+    Returns `plain`, which does not record, if no `wanted` operand gets a gradient.
+    """
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
         return plain
@@ -258,6 +276,8 @@ def _recorded_call(
     return _recorded_general(recording, plain)
 
 
+# These three return a function that runs the kernel and records a tape node. They differ in the
+# number of operands and results; without a running derivative they call `plain`.
 def _recorded_unary(recording: _Recording, plain: TensorCall) -> TensorCall:
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     (out_type,) = recording.result_types
@@ -354,7 +374,8 @@ def _deep_call(
 ) -> TensorCall:
     """Return a function that runs an op and records it for derivatives of derivatives.
 
-    The graph is the op alone, so residuals are operands and results.
+    The kernel runs the op alone, so all residuals are operands or results, kept as Tensors that a
+    further derivative can record.
     """
     plan = GraphPlan(graph, wanted, device, op.name)
     lin = plan.full
@@ -399,7 +420,10 @@ def _deep_call(
 
 
 def _alias(t: Tensor) -> Tensor:
-    """Return a new tensor that shares the buffer of `t`, unaffected by in-place writes to `t`."""
+    """Return a new tensor with the buffer and tape node of `t`; in-place writes to `t` miss it.
+
+    Nodes that `_with_own_edge` added are skipped.
+    """
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         edge = t._edge
@@ -426,7 +450,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
 
 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
-    """Return a function that calls `recorded` while some derivative is recording, else `plain`."""
+    """Return a function that calls `recorded` while a derivative is running, else `plain`."""
 
     def call(*operands: Any) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)

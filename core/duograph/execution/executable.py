@@ -1,7 +1,7 @@
 """Runs a lowered graph step by step in Python and frees buffers after their last use.
 
-`execution.lower` builds an `Executable` here, or from a program that the backend linked. Nothing
-here chooses kernels or plans memory.
+`execution.lower` calls `link_steps`; `Executable` is also the form of programs that a backend
+linked. Nothing here chooses kernels or plans memory.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ class Executable(NamedTuple):
 
     Attributes:
         run: function of the parameters' handles that returns one result handle or a tuple.
-        donations: position of an output -> position of the parameter whose buffer it may take.
-        run_donating: as `run`, of (donated, handles): `donated` says for each of `donations`, in
-            order, whether the caller gives the buffer up; None if there are no donations.
-        bind: see `LinkedProgram.bind`; None if the graph cannot be bound.
-        invariant: the part that depends on state alone, if computing it once pays off.
+        donations: position of an output -> position of the parameter whose buffer the output may
+            overwrite.
+        run_donating: as `run`, but of (donated, handles). `donated` says for each of `donations`,
+            in order, whether the caller gives the parameter's buffer up. None if there are no
+            donations.
+        bind: function that fixes the handles of the last parameters (see `LinkedProgram.bind`);
+            None if the backend does not support that.
+        invariant: the steps that depend on rarely changing parameters alone, if computing them
+            once for many calls pays off; else None.
     """
 
     run: HandleFunction
@@ -38,12 +42,15 @@ class Executable(NamedTuple):
 
 
 class InvariantPart(NamedTuple):
-    """A lowered graph split into steps that depend on unwritten state alone, and all others.
+    """A lowered graph split into steps computed once for many calls, and steps of every call.
+
+    The former depend only on Parameters and captured tensors that the graph does not write.
 
     Attributes:
-        reads: parameters that `once` reads.
-        once: function from their handles to the values that `rest` takes after all parameters.
-        rest: makes the executable of the other steps, with these further parameters.
+        reads: indices of the graph parameters whose handles `once` takes.
+        once: function from these handles to a tuple of handles, computed once for many calls.
+        rest: makes the executable of the other steps; its calls take the graph's parameters, then
+            the handles that `once` returned.
     """
 
     reads: tuple[int, ...]
@@ -62,10 +69,16 @@ def link_steps(
 ) -> HandleFunction:
     """Link the steps of a lowered graph into one Python function on buffer handles.
 
-    A graph that is a single call on its own parameters becomes that call itself.
+    A graph that is a single kernel call on its own parameters becomes that kernel itself.
 
     Args:
-        further: slots of handles that are passed after the parameters.
+        steps: kernel calls, in order.
+        n_params: number of the graph's parameters, whose slots are 0 .. n_params - 1.
+        constants: handles by slot.
+        outputs: slots of the results.
+        single: whether the function returns one handle rather than a tuple.
+        n_slots: number of all slots.
+        further: slots whose handles a call passes after the parameters.
     """
     if further:
         return _loop(steps, n_params, constants, outputs, single, n_slots, further)
@@ -84,7 +97,7 @@ def link_steps(
 
 
 def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
-    """Return the function of a lowered graph without steps, whose results are its parameters."""
+    """Return a function that returns some of its arguments, for a graph without steps."""
     if single:
         i = outputs[0]
         if len(params) == 1:
@@ -94,7 +107,11 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that makes a lowered graph's only kernel call, or None."""
+    """Return a function that makes a graph's only kernel call, without the loop over steps.
+
+    Returns None if the call reads constants or has absent operands, unless it combines one
+    parameter with one constant.
+    """
     call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:
@@ -127,7 +144,10 @@ def _loop(
     n_slots: int,
     further: Sequence[int] = (),
 ) -> HandleFunction:
-    """Return a function that runs a lowered graph's steps; drops handles after last use."""
+    """Return a function that runs all steps and drops each handle after its last use.
+
+    The arguments are those of `link_steps`.
+    """
     keep = {*outputs, *constants, *further}
     last: dict[int, int] = {}
     for k, step in enumerate(steps):

@@ -2,6 +2,7 @@
 
 A function is traced into a graph, which then runs without the function's Python code. The module
 must not prepare a call whose values or gradients could differ in a bit from those of the function.
+If it cannot be sure, it returns None and the function runs as written.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["function_call"]
 
 
 class _Tracer(GraphBuilder):
-    """A graph builder under which drawing a random number raises, and changes no state."""
+    """Graph builder for tracing a function: random ops raise instead of advancing the generator."""
 
     draws = False
 
@@ -31,11 +32,11 @@ class _Tracer(GraphBuilder):
 def function_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
 ) -> TensorCall | None:
-    """Return a function that does the same as a call of `function`, or None if that is not sure.
+    """Return a function that computes the same as `function`, or None if that is not sure.
 
-    The returned function takes arguments of the same types and the same attributes. Calls that
-    record operands for a derivative are prepared only if the function calls a single op: a graph of
-    several ops would add cotangents in another order than its ops one by one.
+    The returned function is valid for tensor arguments of the same types and equal other arguments.
+    Calls that record operands for a derivative are prepared only if the function calls a single op:
+    a graph of several ops would add cotangents in another order than its ops one by one.
 
     Args:
         function: a function of tensors and attributes whose result depends on nothing else.
@@ -79,7 +80,12 @@ def _traced(
     kwargs: Mapping[str, Any],
     types: Sequence[TensorType],
 ) -> Graph | None:
-    """Return the graph of a function's op calls, or None if they depend on more than types."""
+    """Return the graph of a function's op calls on tensors of the given types.
+
+    Returns None if the graph may not stand for the function: it reads values, writes its arguments
+    in place, has effects, calls no op, contains an array, or returns an argument or one value
+    twice.
+    """
     builder = _Tracer()
     params = [builder.parameter(t.plain) for t in types]
     symbols = iter(params)
@@ -108,7 +114,7 @@ def _traced(
 
 
 def _same_types(graph: Graph, result: Any, device: Device) -> bool:
-    """Return whether a graph returns what the call of its function returned, by type."""
+    """Return whether a graph's results have the types and device of what its function returned."""
     results = (result,) if graph.single else result
     if graph.single != isinstance(result, Tensor) or len(results) != len(graph.outputs):
         return False
@@ -119,7 +125,10 @@ def _same_types(graph: Graph, result: Any, device: Device) -> bool:
 
 
 def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> TensorCall:
-    """Return a function that calls `inner` unless the thread chose a device or builds a graph."""
+    """Return a function that calls `inner`, a prepared call without operands.
+
+    It calls `function` instead while the thread has chosen a device or builds a graph.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if thread_state.device is None and thread_state.builder is None:
@@ -130,9 +139,10 @@ def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> Tensor
 
 
 def _with_arguments(inner: TensorCall, positions: Sequence[int | None], n_args: int) -> TensorCall:
-    """Return a function that calls `inner` with its arguments at given positions.
+    """Return a function that calls `inner` with those of its arguments at `positions`.
 
-    Arguments with keywords follow the `n_args` positional ones, in the order of the call.
+    Positions count positional arguments, then keyword arguments in the order of the call; None
+    passes None. `n_args` is the number of positional ones.
     """
     if positions == [0]:
         return lambda x, *_, **__: inner(x)

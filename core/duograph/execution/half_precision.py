@@ -1,9 +1,9 @@
-"""Computes element-wise ops of half-precision floats in float32, on backends without a kernel.
+"""Computes element-wise ops of half-precision floats in float32 where a backend has no kernel.
 
-`execution.lowering` asks here before it decomposes an op. The ops of a decomposition would
-otherwise each round to 8 or 11 bits, and constants of float32 polynomials, thresholds and products
-leave the range of float16. With one rounding at the end, the result is that of kernels, which also
-compute in float32.
+`execution.lowering` calls `float32_body` before it decomposes an op. The ops of a decomposition
+would otherwise each round to 8 or 11 bits, and constants of float32 polynomials, thresholds and
+products leave the range of float16. With one rounding at the end, the result equals that of
+kernels, which also compute in float32. Nothing here applies to other dtypes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _HALF = (float16, bfloat16)
 def float32_body(
     op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
 ) -> Graph | None:
-    """Return a graph that casts half-precision operands to float32, and the op's result back.
+    """Return a graph that computes an element-wise op in float32, with casts before and after.
 
-    None for an op that is not element-wise, or has no such operand.
+    It casts float16 and bfloat16 operands to float32, and the result back to the op's result dtype.
+    Returns None for an op that is not element-wise, or has no such operand.
     """
     if not op.elementwise or not any(t is not None and t.dtype in _HALF for t in types):
         return None

@@ -1,8 +1,9 @@
-"""Splits off a program's steps that depend on unwritten state alone; shares packed operands.
+"""Splits a program into steps computed once for many calls and steps of every call.
 
-`execution.lower` calls both functions for graphs above level O0. State that a compiled function
-does not write (Parameters, captured tensors) rarely changes between calls, so these steps can run
-once (`execution.cached_values`). Nothing here runs a step or looks at a value.
+Also packs operands that several kernels read. `execution.lower` calls both functions for graphs
+above level O0. The values of Parameters and captured tensors that a compiled function does not
+write rarely change between calls; steps that depend on them alone therefore run once
+(`execution.cached_values`). Nothing here runs a step or looks at a value.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ class Partition(NamedTuple):
     """A program's instructions split into those computed once and those of every call.
 
     Attributes:
-        reads: slots of state that `once` reads.
-        once: steps that depend on state and constants alone.
+        reads: slots of the unwritten state that `once` reads.
+        once: steps that depend on unwritten state and constants alone.
         rest: the instructions of each call.
         kept: slots that `once` writes and `rest` reads.
-        kernels: how many steps of `once` come from the graph; the others pack operands.
+        kernels: how many steps of `once` compute graph nodes; the others pack operands.
     """
 
     reads: tuple[int, ...]
@@ -67,7 +68,7 @@ def partition(
 
     Args:
         instructions: in order.
-        state: slots of parameters that hold state which the graph does not write.
+        state: slots of parameters which the graph does not write and whose values rarely change.
         constants: slots of constants.
         sizes: bytes of every slot; slots of packed operands are appended.
         outputs: slots of results, which each call computes anew.
@@ -105,7 +106,14 @@ def partition(
 
 
 class _OperandPacker:
-    """Replaces kernel calls by variants that read an operand packed for the kernel in advance."""
+    """Replaces kernel calls by variants that read an operand packed for the kernel in advance.
+
+    Attributes:
+        invariant: slots that have the same value in many calls.
+        sizes: bytes of every slot; slots of packed operands are appended.
+        steps: the steps that pack operands, which run once.
+        packed: slot of the packed operand, by (slot, layout).
+    """
 
     def __init__(self, invariant: Collection[int], sizes: list[int]) -> None:
         self.invariant = invariant
@@ -116,6 +124,7 @@ class _OperandPacker:
     def block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
         return [self.instruction(each) for each in instructions]
 
+    # The instruction with packed operands; those inside loops and branches as well.
     def instruction(self, each: Instruction) -> Instruction:
         if isinstance(each, Step):
             return self.step(each)
@@ -127,7 +136,11 @@ class _OperandPacker:
         return each
 
     def step(self, each: Step) -> Step:
-        """Return a kernel call's variant that takes its first packable invariant operand packed."""
+        """Return a variant of a kernel call that reads one invariant operand packed.
+
+        This is the first operand that the kernel can take packed. Returns the call itself if there
+        is none.
+        """
         for k, offer in each.call.packings.items():
             slot = each.operands[k]
             packing = as_packing(offer()) if slot in self.invariant else None
@@ -148,7 +161,7 @@ def _pack_step(packing: Packing, slot: int, packed: int) -> Step:
 
 
 def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
-    """Return a kernel call changed to read operand `k` in packed layout, from slot `packed`."""
+    """Return a kernel call changed to read operand `k` packed, from slot `packed`."""
     operands = (*step.operands[:k], packed, *step.operands[k + 1 :])
     return dataclasses.replace(step, call=packing.call, operands=operands)
 
@@ -156,12 +169,13 @@ def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
 def share_packed_operands(
     instructions: Sequence[Instruction], sizes: list[int]
 ) -> list[Instruction]:
-    """Pack an operand once for several kernel calls that would each pack it.
+    """Return instructions in which several kernel calls share one packed copy of an operand.
 
-    An example is the weights by which a recurrent layer multiplies at every time step.
+    Without that each of them would pack it. An example is the weight by which a recurrent layer
+    multiplies at every time step.
 
     Args:
-        instructions: in order; slots that steps read are written once, before.
+        instructions: in order; each slot that a kernel call reads is written once, before.
         sizes: bytes of every slot; slots of packed operands are appended.
     """
     steps = {

@@ -1,8 +1,9 @@
-"""Debug mode's checks of what kernels of a backend return, by step of a lowered graph.
+"""Checks in debug mode that a backend's kernels return valid buffers.
 
-`execution.lowering` wraps the steps that run one by one, and `execution.native_program` the program
-as a whole, while `set_context(debug=True)` is in force. A handle is opaque, so its memory is judged
-by `Backend.nbytes`, or else by reading it back with `copy_out`.
+While `set_context(debug=True)` is in force, `execution.lowering` wraps the steps that run one by
+one, and `execution.native_program` a program as a whole. A buffer handle is opaque: its memory is
+checked by `Backend.nbytes`, or else by reading it back with `copy_out`. Nothing here changes what a
+kernel returns.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, index: int) -> Step:
-    """Return a step whose call checks its results; the step itself if a result is no tensor.
+    """Return a copy of a step that checks the results of each call.
+
+    A step with a result that is no tensor is returned unchanged.
 
     Args:
-        types: of values by slot; packed operands have none.
-        index: of the device.
+        types: types of values by slot; packed operands have none.
+        index: index of the device.
     """
     results = [types.get(slot) for slot in step.results]
     tensors = [t for t in results if isinstance(t, TensorType)]
@@ -45,12 +48,14 @@ def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, i
 def checked_program(
     run: HandleFunction, results: Sequence[ValueType | None], backend: Backend, index: int
 ) -> HandleFunction:
-    """Return the run of a linked program with a check of its result handles.
+    """Return a function that runs a linked program and checks its result handles.
 
     A result may be a parameter's handle, because the program may return or overwrite it.
 
     Args:
-        results: types of the results; a single handle is returned if there is a single one.
+        run: runs the program; returns a single handle if there is a single result.
+        results: types of the results.
+        index: index of the device.
     """
     text = f"a program of results {', '.join(map(repr, results))}"
     check = _ResultCheck(text, (), (), backend, index)
@@ -78,10 +83,10 @@ class _ResultCheck:
     """Checks the result handles of one kernel call.
 
     Attributes:
-        text: the call, for messages.
+        text: the call as shown in error messages.
         operands: types of the operands; None for one that is absent or no tensor.
         results: types of the results.
-        index: of the device.
+        index: index of the device.
     """
 
     text: str
@@ -91,7 +96,10 @@ class _ResultCheck:
     index: int
 
     def kernel(self, run: HandleFunction, single: bool) -> HandleFunction:
-        """Return a function that runs a kernel and checks its results."""
+        """Return a function that runs a kernel, checks its results and returns them.
+
+        `single` says that the kernel returns one handle rather than a tuple.
+        """
 
         def checked(*handles: Handle) -> object:
             try:
@@ -110,9 +118,10 @@ class _ResultCheck:
         return checked
 
     def raised(self, error: Exception) -> Exception:
-        """Return the error to raise for what a kernel raised.
+        """Return the exception to raise after a kernel raised `error`.
 
-        Errors of duograph, and those that the interface lets a kernel raise, stay as they are.
+        Errors of duograph, and those that the backend interface allows in a kernel, are returned
+        unchanged; any other is wrapped in a BackendError.
         """
         if isinstance(error, (DuographError, IndexError, MemoryError)):
             return error
@@ -127,10 +136,10 @@ class _ResultCheck:
         )
 
     def result(self, handle: Handle, type_: TensorType, others: Sequence[Handle]) -> None:
-        """Raise BackendError if a result is not new memory of its type.
+        """Raise BackendError unless a result handle is valid memory of its own for the given type.
 
         Args:
-            others: handles of the operands, then those of the results before.
+            others: handles of the operands, then of the results before this one.
         """
         if type_.nbytes:
             for k, other in enumerate(others):
@@ -150,7 +159,10 @@ class _ResultCheck:
                 raise self.failed(f"memory of its operand {k}", "memory of its own")
 
     def memory(self, handle: Handle, type_: TensorType) -> Array | None:
-        """Check the memory behind a handle; return its values if the host can read them."""
+        """Raise BackendError unless a handle has enough memory for a type.
+
+        Returns the values if the check had to read them to the host, else None.
+        """
         wanted = f"memory of {type_}, {type_.nbytes} bytes"
         if handle is None:
             raise self.failed("None", wanted)
@@ -168,7 +180,7 @@ class _ResultCheck:
         return array
 
     def read(self, handle: Handle, type_: TensorType) -> Array:
-        """Return the values behind a handle as an array; a handle may itself be such an array.
+        """Return the values behind a handle as an array; if the handle is an array, return it.
 
         Raises:
             BackendError: the handle is an array that is not dense memory of the type.
@@ -181,7 +193,10 @@ class _ResultCheck:
 
 
 def _is_dense(array: Array, type_: TensorType) -> bool:
-    """Return whether an array is the dense memory of a type: of its shape, or flat, or bytes."""
+    """Return whether an array is contiguous memory of a tensor type.
+
+    It may have the type's shape, be flat, or be of bytes.
+    """
     if array.dtype == np.uint8 and array.nbytes == type_.nbytes:
         return array.flags.c_contiguous
     shapes = (type_.shape, (type_.size,))

@@ -1,6 +1,6 @@
 """Decides how one op runs on a backend: by a kernel, or by its NumPy reference on the host.
 
-`execution.lowering` and graph passes ask here. Nothing here looks at more than one graph node.
+`execution.lowering` calls it for each tensor op. Nothing here looks at more than one graph node.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def kernel(
     attributes: Mapping[str, Any],
     device: Device,
 ) -> PreparedCall | None:
-    """Return the backend's prepared kernel call for an op, or None if the backend has none."""
+    """Return the backend's prepared kernel call for an op on operands of the given types.
+
+    Returns None if the backend has none, or if the op always runs on the host.
+    """
     if op.host:
         return None
     return prepared_call(backend, op, types, attributes, device.index)
@@ -51,10 +54,13 @@ def fallback(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a function that runs an op without a kernel on the host, if settings allow.
+    """Return a function that runs an op on the host, because the backend has no kernel for it.
+
+    The function takes and returns buffer handles. The setting `host_fallback` decides whether that
+    is allowed, with a warning or without.
 
     Raises:
-        UnsupportedOpError: settings or the op do not allow it.
+        UnsupportedOpError: the setting does not allow it, or the op has no NumPy reference.
     """
     if op.host or op.host_fallback:  # runs on the host for every device
         return host_call(backend, op, types, attributes, device, results)
@@ -94,7 +100,10 @@ def host_call(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a function that runs an op's NumPy reference on host copies of its operands."""
+    """Return a function that runs an op's NumPy reference on host copies of its operands.
+
+    The function takes buffer handles, and returns those of the results, copied to the device.
+    """
     reference = op.reference_rule
     assert reference is not None
     single = len(results) == 1

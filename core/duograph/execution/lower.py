@@ -1,7 +1,8 @@
 """Lowers a graph to an executable for a device: graph passes, fused kernels, linking.
 
-The tape, the eager builder and compiled functions call `lower`; `compiler.compiled_program` calls
-`lower_program`, which knows about state and updates. Nothing here depends on values.
+The tape, eager mode and compiled functions call `lower`; `compiler.compiled_program` calls
+`lower_program`, which also plans for Parameters and their new values. Nothing here depends on the
+values of tensors.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def lower(
     notes: list[str] | None = None,
     links: bool = False,
 ) -> HandleFunction:
-    """Run the graph passes and lower a graph to a function on a device's buffer handles."""
+    """Run the graph passes and lower a graph to a function on a device's buffer handles.
+
+    The arguments are those of `lower_program`.
+    """
     return lower_program(graph, device, watch, level, notes, links=links).run
 
 
@@ -56,15 +60,16 @@ def lower_program(
     Args:
         graph: the graph before the passes.
         device: the device on which it will run.
-        watch: receives the graph after each pass.
+        watch: called with the name of each pass and the graph after it.
         level: "O0" runs op by op, "O1" compiles fused regions where the backend can and makes one
             native program of graphs without control flow, "O2" also of graphs with it.
-        notes: receives a line about what was compiled, and one for each reason why something was
-            not.
-        updates: position of an output -> parameter of which it is the new value. Where the two can
-            share memory, the executable has `donations`.
-        state: parameters that rarely change between calls. Where it pays to compute once what
-            depends on them alone, the executable has an `invariant` part.
+        notes: list that receives a line about what was compiled, and one for each reason why
+            something was not.
+        updates: position of an output -> index of the parameter of which it is the new value. Where
+            the two can share memory, the executable has `donations`.
+        state: indices of parameters whose values rarely change between calls and which the graph
+            does not write. If it pays to compute once what depends on them alone, the executable
+            has an `invariant` part.
         links: at "O0" too, make one native program of a graph without control flow. It calls the
             same kernels.
     """
@@ -96,12 +101,21 @@ def lower_closed(
     level: str = "O0",
     backend: Backend | None = None,
 ) -> HandleFunction:
-    """Lower an already optimised graph, or a subgraph of one, without running the graph passes."""
+    """Lower a graph that has been through the passes, or a subgraph of one, to a function.
+
+    The function takes and returns buffer handles. `regions` are the compiled calls of fused
+    regions; `backend` is that of `device` if not given.
+    """
     return _GraphLowering(graph, device, regions or {}, level, None, backend).executable({}, ()).run
 
 
 class _GraphLowering:
-    """Lowers one optimised graph to an executable for a device."""
+    """Lowers one graph that has been through the passes to an executable for a device.
+
+    Attributes:
+        work: the instructions of the graph, and what else lowering collected.
+        params, outputs: slots (numbers of run-time values) of the graph's parameters and results.
+    """
 
     def __init__(
         self,
@@ -126,7 +140,10 @@ class _GraphLowering:
         self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
-        """Link the lowered graph; split off steps that depend on state alone if that pays."""
+        """Return the lowered graph as an executable; arguments as in `lower_program`.
+
+        If it pays, the executable has an `invariant` part: the steps that depend on `state` alone.
+        """
         whole = self._linked(self.work.steps, (), self.notes, updates)
         if whole is None:  # there are loops or branches, which only a native program runs
             lower_level = _GraphLowering(self.graph, self.device, self.regions, "O1", self.notes)
@@ -148,6 +165,8 @@ class _GraphLowering:
         rest = functools.cache(functools.partial(self._rest, found, updates))
         return whole._replace(invariant=InvariantPart(found.reads, once, rest))
 
+    # The steps to compute once for many calls, and the others; None if that is unsafe or does not
+    # pay.
     def _partition(self, state: Collection[int]) -> Partition | None:
         work = self.work
         if (
@@ -158,6 +177,7 @@ class _GraphLowering:
             return None  # Python could change the state during the call
         return partition(work.steps, set(state), set(work.constants), work.sizes, set(self.outputs))
 
+    # The executable of the steps of every call.
     def _rest(self, found: Partition, updates: Mapping[int, int]) -> Executable:
         rest = self._linked(found.rest, found.kept, [], updates)
         assert rest is not None  # the whole graph was linked
@@ -170,9 +190,11 @@ class _GraphLowering:
         notes: list[str],
         updates: Mapping[int, int],
     ) -> Executable | None:
-        """Link instructions into a native program, else a Python function.
+        """Make an executable of instructions: a native program if possible, else a Python function.
 
-        None if neither works.
+        `further` are slots whose handles a call passes after the graph's parameters. Returns None
+        if there are loops or branches among the instructions and the backend makes no native
+        program of them.
         """
         work = self.work
         if self.level != "O0" or self.links:

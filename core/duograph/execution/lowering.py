@@ -1,7 +1,8 @@
 """Lowers graph nodes to instructions over numbered value slots (`backend.program`).
 
 `execution.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes
-that it collected. It runs nothing except calls without operands, whose results become constants.
+that it collected. A *slot* is the number under which a program stores a value at run time. Nothing
+here runs a kernel, except small calls without operands, whose results become constants.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Lowering:
     Args:
         backend: the device's backend.
         device: the device on which the graph will run.
-        regions: calls of fused regions; the nodes of other regions run one by one.
+        regions: compiled calls of fused regions; the nodes of other regions run one by one.
         level: "O0", "O1" or "O2".
         lower_subgraph: lowers a graph that a control-flow op calls.
 
@@ -67,9 +68,10 @@ class Lowering:
         steps: the instructions so far.
         constants: buffer handles, or Python objects, by slot.
         sizes: bytes of every slot.
-        types: of the values by slot.
+        types: types of the values by slot.
         hosts: the type of each slot that holds a Python number, object or stack.
-        python: the first thing that keeps the graph from being one native program; "" if none.
+        python: name of the first thing that only Python can run, which keeps the graph from being
+            one native program; "" if none.
         host_constants: slots of constants that are Python objects.
         aliases: slots that name memory of other slots.
         depth: nesting of loops and branches around the current node.
@@ -99,7 +101,7 @@ class Lowering:
         self.depth = 0
 
     def slot(self, type_: ValueType) -> int:
-        """Allocate a slot (a number) for a run-time value of a given type; return it."""
+        """Allocate the slot, a number, of a run-time value of a given type; return it."""
         slot = len(self.sizes)
         self.types[slot] = type_
         if isinstance(type_, TensorType):
@@ -112,11 +114,15 @@ class Lowering:
         return slot
 
     def parameters(self, graph: Graph) -> list[int]:
-        """Allocate slots (numbers) for the run-time values of a graph's parameters."""
+        """Allocate a slot for each of a graph's parameters; return the slots."""
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append a graph's instructions, given its parameters' slots; return its outputs' slots."""
+        """Append a graph's instructions; return the slots of its outputs.
+
+        `slots` are those of its parameters. `root` says that this is the whole graph rather than a
+        part of it.
+        """
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -131,6 +137,7 @@ class Lowering:
         """Append the instructions of one graph node; return the slots of its results.
 
         Args:
+            graph: the graph that the node is in.
             env: the slot of each value of `graph` so far.
             is_result: whether the node computes a result of the whole graph.
         """
@@ -167,10 +174,7 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append a step that runs a control-flow op in Python; return the slots of its results.
-
-        A slot is the number under which the program keeps a value at run time.
-        """
+        """Append a step that runs a control-flow op in Python; return the slots of its results."""
         name = node.op.name
         call = control_call(
             name,
@@ -190,9 +194,11 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Append the instructions that compute a tensor op: its kernel, body or host reference.
+        """Append the instructions of a tensor op; return the slots of its results.
 
-        The body is taken if there is no kernel, the reference if there is neither.
+        These are a call of its kernel; without a kernel, the instructions of its body or
+        decomposition; without either, a call of its NumPy reference on the host. A small constant
+        is computed at once.
         """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
@@ -240,7 +246,7 @@ class Lowering:
     ) -> list[int]:
         """Append an instruction that calls a prepared kernel; return the slots of its results.
 
-        A slot is the number under which the program keeps a value at run time.
+        `pure` says that the results depend on the operands alone and have memory of their own.
         """
         slots = [self.slot(t) for t in results]
         self.steps.append(
@@ -261,10 +267,9 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an instruction on Python numbers or saved values; return its results' slots.
+        """Append an instruction on Python numbers or stacks; return the slots of its results.
 
         It may also convert between a number and a tensor.
-        A slot is the number under which the program keeps a value at run time.
         """
         slots = [self.slot(t) for t in results]
         made = HostStep(
@@ -276,7 +281,10 @@ class Lowering:
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
-        """Lower a loop body or a branch; return its instructions and the slots of its outputs."""
+        """Lower a loop body or a branch; return its instructions and the slots of its outputs.
+
+        `slots` are those of its parameters.
+        """
         before, self.steps = self.steps, []
         self.depth += 1
         found = self.graph(graph, slots, set(), False)
@@ -285,10 +293,7 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a while loop; return the slots of its final loop variables.
-
-        A slot is the number under which the program keeps a value at run time.
-        """
+        """Append the instruction of a while loop; return the slots of its final loop variables."""
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -328,14 +333,14 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction by which a new slot names the memory of `slot`; return the new."""
+        """Append an instruction that makes a new slot name the memory of `slot`; return it."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
         return made
 
     def checked(self, instructions: Sequence[Instruction]) -> list[Step]:
-        """Return the steps among instructions; in debug mode, their kernels check their results."""
+        """Return the kernel calls among instructions; in debug mode each checks its results."""
         steps = [s for s in instructions if isinstance(s, Step)]
         if not context.settings.debug:
             return steps
@@ -354,10 +359,10 @@ class Lowering:
     ) -> HandleFunction | None:
         """Return a Python function that runs instructions in order, or None.
 
-        None if there are loops or branches among them.
+        None means that there are loops or branches among them, which only native programs run.
 
         Args:
-            further: slots of handles that are passed after the parameters.
+            further: slots whose handles a call passes after the parameters.
             outputs: slots of the results.
         """
         steps = self.checked(instructions)
@@ -387,6 +392,6 @@ class Lowering:
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
-    """Copy a tensor to a new buffer on the same device; return the buffer's handle."""
+    """Copy a tensor's buffer to a new one on the same device; return the new handle."""
     array = from_device(backend, handle, type_.shape, type_.dtype.np, device.index)
     return to_device(backend, np.array(array), device.index)

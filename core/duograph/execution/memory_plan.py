@@ -1,13 +1,13 @@
-"""Plans the memory of a lowered graph: which values share memory, and their offsets in one arena.
+"""Plans the memory of a lowered graph: offsets in one arena, and which values share memory.
 
 `execution.native_program` calls `plan_memory` once per program. A value lives from the instruction
 that writes it to the last one that reads it. Three things save memory:
 
 - a kernel call that may overwrite an operand does so if no later instruction reads the operand;
 - values with disjoint lifetimes share an offset in the arena;
-- a result that is the new value of a parameter may take the old value's buffer (a *donation*), if
-  no later step reads the old value and no later step can fail: a call that raises has changed
-  nothing.
+- a result that is the new value of a parameter may overwrite the parameter's buffer (a *donation*)
+  if no later step reads the old value and no later step can fail. A call that raises therefore
+  leaves all parameters as they were.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ ALIGNMENT = 64  # bytes, of offsets in the arena
 
 
 class MemoryPlan(NamedTuple):
-    """The memory layout of a lowered graph: offsets in one arena, shared memory, donated buffers.
+    """The memory layout of a lowered graph: arena offsets, shared memory, donated buffers.
 
     A *slot* is the number of a run-time value.
 
     Attributes:
-        places: per slot its offset in the arena; -1 for slots outside the arena.
-        shares: slot -> the result in whose memory the slot lives, because the result overwrites it.
+        places: for each slot its offset in the arena in bytes; -1 for slots outside the arena.
+        shares: slot -> slot of the result whose buffer it uses, because the result overwrites it
+            later.
         arena: bytes of the arena.
         values: number of values in the arena.
         total: bytes of these values if each had memory of its own.
-        results: bytes of the results that take no parameter's buffer.
-        donations: position of an output -> slot of the parameter whose buffer it takes.
+        results: bytes of the results that do not overwrite a parameter's buffer.
+        donations: position of an output -> slot of the parameter whose buffer it overwrites.
     """
 
     places: tuple[int, ...]
@@ -58,7 +59,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Bytes that one run of a lowered graph allocates if all donated buffers are reused."""
+        """Bytes that one run of the lowered graph allocates if all donated buffers are reused."""
         return self.arena + self.results
 
 
@@ -72,11 +73,13 @@ def _bytes(n: int) -> str:
 class _Lifetimes:
     """The lifetimes of a program's values: when each slot is first written and last read.
 
+    The time of an instruction is its number in program order, from 1.
+
     Attributes:
-        first, last: index of an instruction, per slot; -1 for slots that no instruction touches.
+        first, last: for each slot, times of the first write and last use; -1 for unused slots.
         steps: (time, step) of all kernel calls.
         pinned: slots that are written more than once or have an alias; they are never overwritten.
-        sources: alias -> the slots that it may name.
+        sources: alias slot -> the slots whose memory it may name.
         now: time of the present instruction.
         last_failure: time of the last instruction that may raise.
     """
@@ -131,9 +134,9 @@ class _Lifetimes:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
-        """Record the value slots that an instruction on Python values reads and writes.
+        """Record the slots that an instruction on Python values reads and writes.
 
-        Values popped from a stack live in the stack's own memory.
+        Values popped from a stack need no memory: they stay in that of the stack.
         """
         for slot in each.operands:
             self.read(slot)
@@ -146,9 +149,9 @@ class _Lifetimes:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """Record the value slots that a loop uses.
+        """Record the slots that a loop and its body read and write.
 
-        Values from outside that it reads live until its end.
+        Values from outside that an iteration reads live until the loop ends.
         """
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
@@ -169,7 +172,7 @@ class _Lifetimes:
                 self.last[slot] = self.now
 
     def settle(self) -> None:
-        """Extend each value's lifetime to the last read of any alias of it."""
+        """Extend each value's lifetime to the last read of every alias of it."""
         changed = True
         while changed:
             changed = False
@@ -187,11 +190,13 @@ def plan_memory(
     outputs: Sequence[int],
     updates: Mapping[int, int] | None = None,
 ) -> MemoryPlan:
-    """Give each value of a lowered graph an offset in one arena, or memory shared with a result.
+    """Decide where each value of a lowered graph lives; return the memory plan.
+
+    A value gets an offset in the arena, or the buffer of a result that overwrites it.
 
     Args:
         instructions: in order.
-        given: slots of parameters and constants.
+        given: slots of parameters and constants, which have memory already.
         sizes: bytes of every slot.
         outputs: slots of the results.
         updates: position of an output -> slot of the parameter of which it is the new value.
@@ -240,9 +245,10 @@ def _donations(
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """Return, by output position, the slot of the parameter whose buffer it can overwrite.
+    """Return the parameters' buffers that outputs can overwrite.
 
-    Outputs that cannot overwrite a parameter are left out.
+    Maps the position of an output to the slot of the parameter. `updates` says which parameter an
+    output is the new value of; `results` are the output slots that an instruction writes.
     """
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
@@ -266,7 +272,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Return whether a kernel call may write a result into the memory of an operand."""
+    """Return whether a kernel call may write slot `result` over the memory of slot `operand`."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
@@ -280,7 +286,12 @@ def _shared(
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Return for each value slot the slot whose memory it uses, after overwrites."""
+    """Return, for each slot, the first slot of the chain of overwrites that it belongs to.
+
+    If a kernel may overwrite its operand a with its result b, both belong to the chain that starts
+    where a's does, and share memory. `given` slots are never overwritten; results in `taken`
+    overwrite a parameter's buffer instead.
+    """
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
     for now, step in lives.steps:
@@ -304,10 +315,13 @@ def _shared(
 
 
 def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
-    """Assign arena offsets to values by best fit, in order of time; return (offsets, arena size).
+    """Assign arena offsets to values by best fit, in order of time.
 
     Args:
-        spans: (first use, last use, bytes, slot) of every value.
+        spans: (time of first use, time of last use, bytes, slot) of every value.
+
+    Returns:
+        The offset by slot, and the size of the arena, in bytes.
     """
     offsets: dict[int, int] = {}
     free: list[tuple[int, int]] = []  # (offset, bytes), by offset

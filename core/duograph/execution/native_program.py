@@ -1,8 +1,8 @@
-"""Makes one call of a whole graph: by `Backend.compile_graph`, or by `Backend.link` once lowered.
+"""Makes one call of a whole graph, by `Backend.compile_graph` or by `Backend.link`.
 
-`execution.lower` calls `compiled_graph` and then `native_program`, which plans memory, above level
-O0; if both return None the graph runs step by step in Python. Nothing here changes the
-instructions, except that results get their own memory.
+`execution.lower` calls `compiled_graph` above level O0, and `native_program`, which plans memory,
+after lowering. If both return None the graph runs step by step in Python. Nothing here chooses
+kernels or changes what instructions compute.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def native_program(
         params: slots of the handles that a call receives: the graph's parameters, and what else the
             instructions read.
         outputs: slots of the results.
-        updates: see `lower_program`.
-        notes: receives what was made, or the reason why nothing was.
-        stepwise: makes the call that runs step by step, for when the program cannot go on.
+        updates: position of an output -> slot of the parameter of which it is the new value.
+        notes: list that receives lines about the program, or the reason why there is none.
+        stepwise: makes a function that runs the same graph step by step; it is called when the
+            native program meets a value that it cannot compute.
     """
     if any(work.hosts.get(slot) is STACK for slot in (*params, *outputs)):
         work.python = work.python or "a stack"
@@ -96,13 +97,13 @@ def compiled_graph(
 ) -> Executable | None:
     """Ask the backend to compile a whole graph (`Backend.compile_graph`); None if it does not.
 
-    It receives the graph after the clean-up passes of O0.
+    The backend receives the graph after the clean-up passes of O0.
 
     Args:
         graph: the graph before all passes.
         device: the device on which it will run.
-        watch: receives the graph after each pass.
-        notes: receives what was made, or the backend's reason.
+        watch: called with the name of each pass and the graph after it.
+        notes: list that receives a line if the graph was compiled, or the backend's reason.
     """
     backend, index = registry.backend(device.name), device.index
     if type(backend).compile_graph is Backend.compile_graph or not _is_offered(graph):
@@ -126,7 +127,11 @@ def compiled_graph(
 
 
 def _is_offered(graph: Graph) -> bool:
-    """Return whether a graph is one of tensors alone, without effects, also in its sub-graphs."""
+    """Return whether the backend may be asked to compile a whole graph.
+
+    Its parameters and results must be tensors; no node, in sub-graphs either, may have side effects
+    or run on the host.
+    """
     ends = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
     return all(isinstance(t, TensorType) for t in ends) and _is_pure(graph)
 
@@ -139,7 +144,10 @@ def _is_pure(graph: Graph) -> bool:
 
 
 def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> LinkedProgram | str:
-    """Return the program as linked by the backend (one native call), or its reason to refuse."""
+    """Ask the backend to link a program into one native call.
+
+    Returns that call, or the backend's reason to refuse. `results` are the types of the results.
+    """
     backend, index = work.backend, work.device.index
 
     def ask() -> LinkedProgram | str:
@@ -155,7 +163,7 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
 def _checked(
     linked: LinkedProgram, results: Sequence[ValueType], backend: Backend, index: int
 ) -> LinkedProgram:
-    """Return a program that checks the number of its results and their buffers in debug mode."""
+    """Return a linked program that, in debug mode, checks the number and buffers of its results."""
     if not context.settings.debug:
         return linked
     bind = linked.bind
@@ -178,7 +186,11 @@ def _planned(
     outputs: Sequence[int],
     updates: Mapping[int, int],
 ) -> tuple[Program, str]:
-    """Plan the memory of instructions; return the backend program and a line for the log."""
+    """Plan the memory of instructions; return the backend's program and a line for the log.
+
+    `given` are the slots that a call receives. A result that is a constant, or shares memory with
+    another slot, is copied to a new slot.
+    """
     slots = list(outputs)
     for position, slot in enumerate(slots):
         if slot in work.constants or slot in work.aliases:  # a result has memory of its own
@@ -211,14 +223,16 @@ def _executable(
     stepwise: Callable[[], HandleFunction] | None,
     n_params: int,
 ) -> Executable:
-    """Wrap a native program, which takes a list of buffer handles, as an `Executable`.
+    """Wrap a linked native program as an `Executable`.
 
     Args:
-        draws: functions that return the last parameters, the states of the random generator.
-        planned: donations of the memory plan, for a program that names none of its own.
-        stepwise: lowers the same graph to Python steps, for when `run` cannot go on; None if it
-            always can.
-        n_params: how many handles the stepwise call takes.
+        linked: the program; it takes one list of buffer handles.
+        draws: functions that advance the random generator and return its state; each call passes
+            these states after the other handles.
+        planned: donations of the memory plan; used if the program names none of its own.
+        stepwise: makes a function that runs the same graph in Python, for values that the native
+            program cannot compute; None if there are none.
+        n_params: number of the graph's parameters, which that function takes.
     """
     run = linked.run
 

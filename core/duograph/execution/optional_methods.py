@@ -1,7 +1,8 @@
-"""Calls optional methods of a backend, which must not fail for good: the core can do without.
+"""Calls optional methods of a backend; the core can do without their answers.
 
-`execution` and `passes` ask here. A method that raises, or returns what it must not, is reported
-once and counts as one that is not available.
+`execution` and `passes` call it. If a method raises or returns an invalid value, it gets one
+warning, and the caller treats the method as unavailable. An error of such a method never reaches
+the user as an exception.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _warned: set[tuple[str, str, str]] = set()
 
 
 def answer(backend: Backend, method: str, ask: Callable[[], Answer]) -> Answer | str:
-    """Return a backend method's checked answer; if it fails, warn and return why as a text.
+    """Return the answer of a backend's method; if that fails, warn and return the error text.
 
     Args:
-        method: its name, for the text.
-        ask: calls the method and checks the answer.
+        method: name of the method, for the text.
+        ask: calls the method, checks its answer and returns it.
     """
     try:
         return ask()

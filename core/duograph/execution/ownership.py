@@ -1,14 +1,15 @@
 """Decides by reference count if a tensor's buffer may be overwritten or assumed constant.
 
-A buffer handle is *held* by whatever keeps a Python reference to it: the `_buf` of a Tensor (an
-alias such as a reshape shares it), residuals of a tape, the state that a compiled program keeps
-bound, a NumPy array made by `copy_out`, an argument list of a running call. CPython's reference
+A *holder* of a buffer handle is any Python reference to it: the `_buf` of a Tensor (an alias such
+as a reshape shares it), residuals of a tape, the handles that a compiled program stores between
+calls, a NumPy array made by `copy_out`, an argument list of a running call. CPython's reference
 count is therefore the exact number of holders, and this module is the only one of the core that
 reads it.
 
 A count kept by Tensor itself would need a finaliser on every Tensor; one that does nothing already
-adds 18 % to an eager `a + b` of three floats (CPython 3.11). Where reference counts are not exact,
-no handle ever counts as owned: results then get fresh buffers, and nothing is computed in advance.
+adds 18 % to an eager `a + b` of three floats (CPython 3.11). On Python implementations without
+exact reference counts, `owns_buffer` is always False: every result then gets a fresh buffer, and no
+values are cached between calls.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ _EXACT = holders(Tensor._make(TensorType.of((), float32), object())) == 1
 
 
 def owns_buffer(tensor: Tensor, borrowed: int = 0) -> bool:
-    """Return whether nothing but the tensor refers to its buffer handle.
+    """Return whether the tensor is the only holder of its buffer handle.
 
     Args:
-        borrowed: number of references that the caller itself holds, such as in an argument list.
+        borrowed: number of further references that the caller knows and that do not count, such as
+            one in its own argument list.
     """
     return _EXACT and holders(tensor) == 1 + borrowed

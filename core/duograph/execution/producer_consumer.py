@@ -1,7 +1,7 @@
 """Fuses a kernel call of a lowered graph with the only call that reads its result.
 
-`execution.lower` runs this on the instructions of every graph above level O0. The pass must not
-move a step past an instruction that writes memory that existed before it.
+`execution.lower` calls this with the instructions of every graph above level O0. It must not move a
+kernel call past an instruction that writes memory that existed before it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ def fuse_producer_consumer(
 ) -> list[Instruction]:
     """Fuse each kernel call with the only later call that reads its result, if both allow it.
 
-    The first call's `PreparedCall.fuse_consumer` makes the fused call. Between the two there may be
-    only kernel calls, which write no memory that existed before.
+    The backend's function `PreparedCall.fuse_consumer` of the first call makes the fused call,
+    which takes the position of the second. Returns the instructions that remain. Between the two
+    there may be only kernel calls, which write no memory that existed before.
 
     Args:
-        instructions: in order; slots that steps read are written once, before.
+        instructions: in order; each slot that a kernel call reads is written once, before.
         outputs: slots that are read after the instructions.
     """
     reads = collections.Counter([*slots_read(instructions), *outputs])

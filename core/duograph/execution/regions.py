@@ -1,6 +1,7 @@
 """Compiles the fused regions of a program, all in one batch, for jit levels above O0.
 
-`execution.lower` calls it after the graph passes. It asks the backend and plans nothing itself.
+`execution.lower` calls it after the graph passes. It asks the backend for kernels; it neither
+chooses nor changes regions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _warned: set[str] = set()
 
 
 def cannot_compile(device: Device) -> str | None:
-    """Return why a backend cannot compile fused regions, or None; warn the first time."""
+    """Return why a device's backend cannot compile fused regions, or None if it can.
+
+    Warns once per backend that has a compiler but cannot use it on this machine.
+    """
     backend = registry.backend(device.name)
     problem = answer(backend, "compiles", lambda: checked_reason(backend.compiles(device.index)))
     if problem is not None and type(backend).compile is not Backend.compile:
@@ -41,8 +45,8 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedC
     """Compile all fused regions of a graph (nodes that one kernel computes) in one batch.
 
     Returns:
-        A call for each body that the backend compiled, and lines for the user: one about all
-        regions, and one for each reason why some have no call.
+        The prepared call for each region body that the backend compiled, and lines for the user:
+        one that counts regions and kernels, and one for each reason why regions have no call.
     """
     backend = registry.backend(device.name)
     bodies: dict[str, list[Graph]] = {}
@@ -60,7 +64,10 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedC
 
 
 def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[PreparedCall | str]:
-    """Ask a backend to compile fused regions; return for each a prepared call, or why not."""
+    """Ask a backend to compile fused regions.
+
+    Returns for each region its prepared call, or the reason why there is none.
+    """
 
     def ask() -> list[PreparedCall | str]:
         calls: object = backend.compile(bodies, device.index)
@@ -102,7 +109,7 @@ def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
 
 
 def _warn_once(backend: Backend, problem: str) -> None:
-    """Warn that a backend which compiles regions cannot do so on this machine."""
+    """Warn, the first time for a backend, that it cannot compile regions on this machine."""
     if backend.name not in _warned:
         _warned.add(backend.name)
         warnings.warn(
@@ -113,7 +120,11 @@ def _warn_once(backend: Backend, problem: str) -> None:
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
-    """Group a graph's fused regions by their printed form, so that equal ones compile once."""
+    """Add the region bodies of a graph and its sub-graphs to `bodies`, by their printed form.
+
+    Bodies with the same printed form compute the same, so one kernel serves all of them. `seen` are
+    the graphs already collected.
+    """
     if graph in seen:
         return
     seen.add(graph)

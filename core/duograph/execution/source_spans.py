@@ -1,7 +1,8 @@
 """Attaches to an exception the user's source location of the graph node that raised it.
 
-The executor and the interpreter mark errors that kernels and Python functions raise; compiled
-functions turn the mark into text. Only the innermost mark counts: an error that has one keeps it.
+The executor and the interpreter mark exceptions that kernels and Python functions raise; compiled
+functions add the location to the error's text. An exception that is marked already keeps its mark,
+so the innermost location counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SOURCE_ATTRIBUTE = "_duograph_place"
 
 
 def mark_source(error: BaseException, spans: Sequence[Any]) -> None:
-    """Attach the user's source locations, innermost last, to an exception that has none."""
+    """Attach source locations, innermost last, to an exception that carries none yet."""
     if not hasattr(error, SOURCE_ATTRIBUTE):
         with contextlib.suppress(AttributeError):  # an exception class that allows no attributes
             setattr(error, SOURCE_ATTRIBUTE, spans)

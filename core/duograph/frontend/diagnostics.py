@@ -1,4 +1,4 @@
-"""Adds the user's source location to errors of compiled code: calls, and a line with a caret.
+"""Adds the user's source location to errors of compiled code: call chain and a caret line.
 
 ```
 ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2].
@@ -8,9 +8,10 @@ ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[
            ^^^^^^^^^^
 ```
 
-An error of the framework contains this in its message. An error of the user's code keeps its
-arguments, because other code may inspect them; the location is added as a note (PEP 678). The
-front end and `compiler` call `located`. The module never evaluates the user's source.
+`located` writes the location into the message of an error of the framework. An error of the user's
+code keeps its arguments, because other code may inspect them; `located` then adds the location as a
+note (PEP 678). The front end and `compiler` call `located`. The module never evaluates the user's
+source.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ class Span(NamedTuple):
     """A range of columns on one line of a source file, with the text and enclosing function.
 
     Attributes:
-        file: as in the code object: a path, or such as `<stdin>`.
+        file: the file name of the code object: a path, or a name such as `<stdin>`.
         line: counted from 1.
-        column, end_column: in bytes of UTF-8 from 0, as in `ast`.
+        column, end_column: byte offsets into the UTF-8 line, counted from 0, as in `ast`.
         text: the source line.
         function: the enclosing function; "" if unknown.
     """
@@ -86,7 +87,7 @@ def short(file: str) -> str:
 
 
 def located(error: E, spans: Sequence[Span]) -> E:
-    """Add the user's call chain and source line to an error's message, or as a note.
+    """Add the user's call chain and source line to an error's message, or attach them as a note.
 
     Args:
         error: any exception, raised while compiling or while running compiled code.
@@ -94,7 +95,7 @@ def located(error: E, spans: Sequence[Span]) -> E:
             the framework's files are omitted.
 
     Returns:
-        the error; adding a location to one that has a location changes nothing.
+        the same error object. An error that has a location already is returned unchanged.
     """
     own = [s for s in spans if not is_internal(s.file)]
     if not own or is_located(error):
@@ -122,9 +123,10 @@ def located(error: E, spans: Sequence[Span]) -> E:
 
 
 def forget_marks(error: BaseException) -> None:
-    """Remove what `located` and `mark_source` stored on an error, which the user may raise again.
+    """Delete the attributes that record an error's location, so that it can be located again.
 
-    For the outermost call of compiled code that the error leaves.
+    Called when an error leaves the outermost call of compiled code: the user may catch the error
+    and raise it again elsewhere. `located` and `mark_source` set these attributes.
     """
     held = getattr(error, "__dict__", {})
     for name in (_MARK, SOURCE_ATTRIBUTE):
@@ -153,7 +155,7 @@ def is_internal(file: str) -> bool:
 
 
 def is_located(error: BaseException) -> bool:
-    """Return whether an error already contains its source location."""
+    """Return whether `located` has already added a source location to an error."""
     return bool(getattr(error, _MARK, False))
 
 
@@ -165,7 +167,7 @@ def _message(error: BaseException) -> str:
 
 
 def _says_its_argument(error: BaseException) -> bool:
-    """Return whether an error's message is its first argument, so that it can be rewritten."""
+    """Return whether an error's message is its first argument, so that it can be replaced."""
     return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
 
 
@@ -278,9 +280,10 @@ def join_error(
 
     Args:
         name: a variable, or a description such as "the result".
-        got_then, got_else: the two types: a `TensorType`, an object with one, or a description.
+        got_then, got_else: the types of the two sides: a `TensorType`, an object that has one, or a
+            description. The first side is the `if` branch, or the state before a loop iteration.
         span: of the condition; None if the caller adds the call chain.
-        where: the description of each side.
+        where: how the message describes each side.
     """
     then, orelse = _type_of(got_then), _type_of(got_else)
     sides = (
@@ -332,7 +335,12 @@ def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) 
 
 
 def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None:
-    """Add to the message of a join error the source line that set the value in each branch."""
+    """Add to the message of a join error the source line that set the value in each branch.
+
+    Args:
+        error: the error, whose attribute `sides` holds the two descriptions in its message.
+        lines: per side (line number, source line); None if unknown.
+    """
     text = str(error)
     for side, found in zip(error.sides, lines):
         if found is not None and found[0]:
@@ -348,7 +356,7 @@ def shortened(text: str) -> str:
 
 
 def code_end(line: str) -> int:
-    """Return the column where the code of a line ends and space or a comment begins."""
+    """Return the column at which the code of a source line ends, before spaces and a comment."""
     quote = ""
     for i, c in enumerate(line):
         if quote:

@@ -113,9 +113,11 @@ def _in_one_of(module: object, packages: tuple[str, ...]) -> bool:
 
 
 def is_framework(module: object) -> bool:
-    """Return whether functions of a module of duograph run directly while compiling.
+    """Return whether a module is duograph code that Python runs while compiling.
 
-    False for its conformance suite, and for modules whose objects change as a program runs.
+    The ops that such code calls append graph nodes. False for modules of the user and of other
+    libraries, for duograph's conformance suite, and for duograph modules that keep state in Python
+    objects (evaluated from source, as the user's code is) or read files and data sets.
     """
     if _top(module) != "duograph":
         return False
@@ -123,9 +125,10 @@ def is_framework(module: object) -> bool:
 
 
 def changes_process(function: types.FunctionType) -> bool:
-    """Return whether a function of duograph reads or changes what no graph can follow.
+    """Return whether a duograph function uses files, data sets, random state or settings.
 
-    These are files, data sets, the random state and the settings of the process.
+    No graph can represent such a call. Functions that draw random numbers are excluded: they have
+    graph nodes.
     """
     module, name = function.__module__, function.__qualname__
     if module == "duograph.random_state":
@@ -138,7 +141,10 @@ def changes_process(function: types.FunctionType) -> bool:
 
 
 def is_host(module: object) -> bool:
-    """Return whether a module is a known library, such as NumPy, that takes only host data."""
+    """Return whether a module belongs to a known library, such as NumPy, of host functions.
+
+    These take host data only, so that graph values cannot be passed to them.
+    """
     top = _top(module)
     return top in _HOST and top not in _NOT_HOST
 
@@ -160,7 +166,7 @@ def is_impure(function: Value) -> bool:
 
 
 def interpreted(module: object) -> bool:
-    """Return whether functions of a framework module are traced from source, as users' are."""
+    """Return whether a duograph module calls users' functions and so is traced from source."""
     return module in _INTERPRETED
 
 
@@ -169,7 +175,7 @@ _GENERATED_IN = ("<string>", dataclasses.__file__, reprlib.__file__)
 
 
 def user_method(value: Value, name: str) -> types.FunctionType | None:
-    """Return a method that the user's class of `value` defines in Python source, else None."""
+    """Return the method `name` of the class of `value` if the user wrote it, else None."""
     kind = type(value)
     if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
         return None
@@ -178,7 +184,10 @@ def user_method(value: Value, name: str) -> types.FunctionType | None:
 
 
 def has_own_hash(key: Value) -> bool:
-    """Return whether code of the user computes a key's hash or decides which keys equal it."""
+    """Return whether the user's `__hash__` or `__eq__` decides how a dict or set finds a key.
+
+    A tuple has one if any of its items has.
+    """
     if type(key) in (str, int, float, bool):
         return False
     if isinstance(key, tuple):
@@ -187,7 +196,7 @@ def has_own_hash(key: Value) -> bool:
 
 
 def is_user_function(f: Value) -> bool:
-    """Return whether the user wrote a function in Python, with a source to evaluate."""
+    """Return whether a value is a Python function of the user with source that can be evaluated."""
     if not isinstance(f, types.FunctionType) or f.__code__.co_filename in _GENERATED_IN:
         return False
     return not is_framework(f.__module__) and not is_host(f.__module__)

@@ -26,11 +26,12 @@ class Source:
         node: a FunctionDef or Lambda.
         file: the file name, for messages.
         lines: the lines of the file.
-        class_name: the class that defines the method, for private names.
+        class_name: the class that defines the method, with which Python mangles private names; ""
+            for other functions.
         name: the name of the function.
-        locals, globals, nonlocals: the names that it binds or declares.
-        body: its statements.
-        internal: whether it is a function of the framework.
+        locals, globals, nonlocals: the names that the function binds locally or declares.
+        body: its statements; for a lambda, one `return` of its expression.
+        internal: whether the function belongs to the framework.
     """
 
     __slots__ = (
@@ -204,7 +205,11 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
 
 
 def _closest(nodes: list[Any], code: CodeType) -> Any:
-    """Return which of several functions on one line a code object belongs to; None if unknown."""
+    """Return the syntax node, among functions on one line, to which a code object belongs.
+
+    None if that is unknown. From Python 3.11 the column positions in the code object decide;
+    before, the bytecode of each candidate is compared.
+    """
     if hasattr(code, "co_positions"):
         positions = [
             (p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None
@@ -246,7 +251,10 @@ def _meaning(code: CodeType) -> Any:
 
 
 class _Names(ast.NodeVisitor):
-    """Syntax visitor that collects names bound in a function body, not in nested functions."""
+    """Syntax visitor that collects the names which a function body binds or declares.
+
+    Bodies of nested functions and classes are not visited.
+    """
 
     def __init__(self) -> None:
         self.bound: set[str] = set()
@@ -308,7 +316,7 @@ class _Names(ast.NodeVisitor):
 
 
 def local_names(node: Any) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return the names that a function or comprehension binds locally, as global, as nonlocal."""
+    """Return the local, global and nonlocal names that a function or comprehension binds."""
     names = _Names()
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         for g in node.generators:

@@ -1,4 +1,4 @@
-"""Type aliases for annotations in the front end: values, flags, graph values, arguments.
+"""Type aliases for annotations in the front end, such as `Value`, `Flag` and `GraphValue`.
 
 Modules of `frontend` and `compiler` import these aliases. The module defines no behaviour.
 """

@@ -45,7 +45,7 @@ class GraphTensor(Tensor):
 
     @property
     def device(self) -> str:
-        """The device that the graph will run on; where that is open, the current one."""
+        """The device that the graph will run on; if that is not known, the current device."""
         found = self._builder.device
         return repr(registry.current_device() if found is None else found)
 
@@ -208,9 +208,9 @@ class GraphBuilder:
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Append an op call, with the casts that type promotion requires; return its results.
+        """Append an op call, with the casts that type promotion requires.
 
-        A single result is not in a tuple.
+        Returns the symbolic result, or a tuple of them for an op with several.
         """
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
@@ -242,7 +242,10 @@ class GraphBuilder:
         return self.append(op, tuple(values), attributes)
 
     def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
-        """Append an op call whose operands are promoted already; return its result or results."""
+        """Append a call of an op whose operands are promoted already, as a node.
+
+        Returns the symbolic result, or a tuple of them.
+        """
         # ops of graphs alone take host types too
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
         operands = tuple([None if v is None else v._id for v in values])

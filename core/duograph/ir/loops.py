@@ -82,7 +82,11 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (size, stride) for each axis, merging contiguous axes and dropping axes of size 1."""
+    """Return (size, stride) for each axis after merging axes that one stride describes.
+
+    Axes of size 1 are dropped; if no axis is left the result is [(1, 0)]. For example, sizes (3, 4)
+    with strides (4, 1) become [(12, 1)].
+    """
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -95,9 +99,10 @@ def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[i
 
 
 def strides_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, stride) of an operand that is broadcast to `shape`, outermost first, axes merged.
+    """Return how an operand that is broadcast to `shape` is read, as (size, stride) per axis.
 
-    Strides count elements of the operand; a broadcast axis has stride 0.
+    Axes are outermost first, and adjacent axes that one stride describes are merged. Strides count
+    elements of the operand; a broadcast axis has stride 0.
 
     Examples:
         >>> from duograph.ir.loops import strides_of
@@ -255,6 +260,7 @@ class _ColumnLoop:
         self.cuts: set[int] = {1}
         self.n = 0
 
+    # Whether one loop nest over columns can compute the region.
     def fits(self) -> bool:
         if not all(self.add(node) for node in self.body.nodes) or len(self.columns) != 1:
             return False

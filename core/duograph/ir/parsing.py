@@ -76,20 +76,21 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _split(text: str) -> list[str]:
-    """Split text at its top-level commas, ignoring those in brackets and strings."""
+    """Split a text at commas; those in brackets and strings do not count."""
     cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
     return items if items[-1] else items[:-1]
 
 
 def _strip(line: str) -> str:
-    """Remove the comment and white space at the end of a line of a printed graph."""
+    """Return a line of a printed graph without its comment and surrounding white space."""
     for i, c, _ in _outside(line):
         if c == "#":
             return line[:i].strip()
     return line.strip()
 
 
+# The tensor type or host type that a text such as "float32[2, 3]" or "int" names.
 def _type(text: str) -> ValueType:
     text = text.strip()
     if text in _HOST_TYPES:
@@ -103,6 +104,7 @@ def _type(text: str) -> ValueType:
     return TensorType.of(shape, as_dtype(found[1]))
 
 
+# The side effect that a text such as "io" or "writes(x)" names.
 def _effect(text: str) -> Effect:
     name, _, operand = text.rstrip(")").partition("(")
     plain: dict[str, Callable[[], Effect]] = {"io": IO, "random": Random}
@@ -152,6 +154,7 @@ class _Reader:
         self.named: dict[str, NamedGraph] = {}
         self.defined: set[str] = set()
 
+    # The next line without its comment; `wanted` says in an error what it should be.
     def next(self, wanted: str) -> str:
         if self.at == len(self.lines):
             raise ValueError(f"the text ends here; wanted {wanted}")
@@ -160,6 +163,7 @@ class _Reader:
         self.last = (number, whole)
         return line
 
+    # The named graph of a name such as "@walk", created at its first mention.
     def target(self, name: str) -> NamedGraph:
         found = self.named.get(name)
         if found is None:
@@ -227,13 +231,20 @@ class _Reader:
 
 
 class _Scope:
-    """The values by name, and the nodes, of one graph that is being parsed."""
+    """Parser of the nodes of one graph; knows the graph's values so far.
+
+    Attributes:
+        reader: reads the lines of the text.
+        names: value ids by name, such as "%3".
+        types: types of the values, by id.
+    """
 
     def __init__(self, reader: _Reader) -> None:
         self.reader = reader
         self.names: dict[str, int] = {}
         self.types: list[ValueType] = []
 
+    # Gives a new value its name and type; returns its id.
     def define(self, name: str, type_: ValueType) -> int:
         if name in self.names:
             raise ValueError(f"{name} is defined twice")
@@ -246,6 +257,7 @@ class _Scope:
             raise ValueError(f"{name} is used before it is defined")
         return self.names[name]
 
+    # The graph node that a line, and the block after it, describe.
     def node(self, line: str) -> GraphNode:
         has_blocks = line.endswith("{")
         line = line.removesuffix("{").strip()
@@ -350,6 +362,7 @@ def _literal(text: str) -> Any:
     return complex(text)
 
 
+# The Python object of a host constant; a replacement if only its class was printed.
 def _host_value(text: str) -> Any:
     if text in _NUMBERS:
         return _NUMBERS[text]
@@ -376,7 +389,7 @@ def _unknown_call(name: str) -> HostCall:
 
 
 def parse(text: str) -> Graph:
-    """Parse a printed graph.
+    """Return the graph that a text printed by `to_text` describes.
 
     Raises:
         GraphError: the text describes no graph; the message names the line.

@@ -84,6 +84,7 @@ class _Writer:
             self.named.append(target)
         return f"@{found}"
 
+    # The text of an attribute's value.
     def value(self, value: object) -> str:
         if isinstance(value, DType):
             return value.name
@@ -109,6 +110,7 @@ class _Writer:
         args += [f"{k}={self.value(v)}" for k, v in node.attributes.items() if not _has_graphs(v)]
         return f"{node.op.name}({', '.join(args)})"
 
+    # The lines of a node, with its sub-graphs indented.
     def node(self, graph: Graph, node: GraphNode) -> list[str]:
         left = _list([f"%{i}" for i in node.results], node.single)
         line = f"{left} = {self.head(node)}" if left else self.head(node)
@@ -124,6 +126,7 @@ class _Writer:
             lines += [f"  {text}" for text in self.graph(inner, f"{name} = ")]
         return [*lines, "}"] if blocks else lines
 
+    # The lines of a graph; `title` precedes the header, `tail` follows it.
     def graph(self, graph: Graph, title: str = "", tail: str = "") -> list[str]:
         head = ", ".join(f"%{i}: {graph.types[i]}" for i in range(graph.n_params))
         lines = [f"{title}graph({head}){tail} {{"]
@@ -132,6 +135,7 @@ class _Writer:
         outputs = _list([f"%{i}" for i in graph.outputs], graph.single)
         return [*lines, f"  return {outputs}".rstrip(), "}"]
 
+    # The lines of a named graph, with its result types and effects.
     def named_graph(self, target: NamedGraph) -> list[str]:
         types = ", ".join(repr(t) for t in target.result_types)
         tail = (f" : {types}" if types else "") + _effects(target.effects)
@@ -164,7 +168,10 @@ def _has_graphs(value: object) -> bool:
 
 
 def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
-    """Return a node's sub-graphs with the names of their blocks in a printed graph."""
+    """Return (name of the printed block, sub-graph) for each sub-graph of a node.
+
+    A name is that of the attribute, such as `body`, or `branches[1]` for an item of a tuple.
+    """
     found: list[tuple[str, Graph]] = []
     for key, value in node.attributes.items():
         if isinstance(value, Graph):
@@ -188,9 +195,10 @@ def _effect(effect: Effect) -> str:
 
 
 def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
-    """Print a graph as text that people and `parse` can read.
+    """Return the text of a graph, which people and `parse` can read.
 
     Args:
+        graph: the graph; named graphs that it calls are printed after it.
         whole: write all elements of arrays; otherwise long ones are `...`, which `parse` refuses.
         locations: write source locations; without them, graphs that compute the same have one text.
     """
@@ -204,7 +212,7 @@ def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
 
 
 def node_text(graph: Graph, node: GraphNode) -> str:
-    """Print a graph node as one line of text, without its sub-graphs."""
+    """Return a graph node as one line of text, without its sub-graphs."""
     line = _Writer(False).node(graph, node)[0]
     return line.replace(" {", " { ... }", 1) if node.graphs else line
 

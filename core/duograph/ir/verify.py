@@ -47,6 +47,7 @@ class _Verifier:
     def __init__(self) -> None:
         self.done: set[int] = set()
 
+    # Checks a graph and the graphs inside it; `context` are the nodes around it, for errors.
     def graph(self, graph: Graph, context: Context) -> None:
         if id(graph) in self.done:
             return
@@ -76,6 +77,7 @@ class _Verifier:
                 f"graph: says one result and returns {len(graph.outputs)}{_inside(context)}"
             )
 
+    # Checks a named graph, and its declared result types and effects.
     def named(self, target: NamedGraph, context: Context) -> None:
         graph = target.graph
         if graph is None:

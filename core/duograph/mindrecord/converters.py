@@ -1,4 +1,7 @@
-"""Conversion of data sets into MindRecord files."""
+"""Conversion of data sets, such as CIFAR-10 and CSV files, into MindRecord files.
+
+Users construct the converters; `FileWriter` writes the files.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,12 @@ def _written(
     shards: int = 1,
     index: Sequence[str] = (),
 ) -> None:
-    """Write rows into a file."""
+    """Write rows into a MindRecord file, or several with `shards`.
+
+    Args:
+        schema: field names with their types.
+        index: fields of the index.
+    """
     writer = FileWriter(path, shards)
     writer.add_schema(schema)
     if index:
@@ -43,7 +51,7 @@ def _written(
 
 
 class _Converter:
-    """Base class of converters: `transform` writes the files."""
+    """Base class of converters of data sets; a subclass implements `run`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -55,11 +63,11 @@ class _Converter:
             raise MindRecordError(f"{type(self).__name__}: {self.source} does not exist")
 
     def run(self) -> None:
-        """Write the files; subclasses implement it."""
+        """Convert `source` and write the files to `destination`; subclasses implement it."""
         raise NotImplementedError
 
     def transform(self) -> str:
-        """Write the files, and return SUCCESS."""
+        """Run the conversion; return SUCCESS, or raise if it fails."""
         self.run()
         return SUCCESS
 
@@ -186,7 +194,7 @@ class CsvToMR(_Converter):
 
 
 def _kind(texts: Sequence[str]) -> str:
-    """Return the type that holds all texts of a column."""
+    """Return the narrowest field type for the texts of a column: int64, float64 or string."""
     for kind, convert in (("int64", np.int64), ("float64", float)):
         try:
             for text in texts:

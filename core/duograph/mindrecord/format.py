@@ -91,7 +91,7 @@ def packed(row: dict[str, Any]) -> bytes:
 
 
 def _pack(out: bytearray, value: Any) -> None:
-    """Append the MessagePack form of a value."""
+    """Append the MessagePack encoding of a string or number to `out`."""
     if isinstance(value, str):
         data = value.encode()
         if len(data) < 32:
@@ -161,7 +161,7 @@ def unpacked(data: bytes) -> dict[str, Any]:
 
 
 def _unpack(data: bytes, at: int) -> tuple[Any, int]:
-    """Return the value at an offset, and the offset after it."""
+    """Decode a MessagePack string or number at offset `at`; return (value, next offset)."""
     code = data[at]
     at += 1
     if code < 0x80:

@@ -113,7 +113,10 @@ class MindPage:
         raise MindRecordError(f"MindPage: got {category_name!r}; there is no such group")
 
     def _page(self, value: Any, page: int, num_row: int) -> list[dict[str, Any]]:
-        """Return the rows of a page of a group."""
+        """Return the rows on page number `page` of the rows with the group's value.
+
+        A page has `num_row` rows.
+        """
         if page < 0 or num_row < 1:
             raise MindRecordError(f"MindPage: got page={page}, num_row={num_row}; wanted 0, 1")
         return [self._files.row(i)

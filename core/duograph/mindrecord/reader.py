@@ -65,7 +65,7 @@ class RecordFiles:
 
     @staticmethod
     def _indexed(path: pathlib.Path) -> list[tuple[int, ...]]:
-        """Return what the index of a file says of each row."""
+        """Return, for each row of a file, the offsets that the file's SQLite index has."""
         index = pathlib.Path(f"{path}.db")
         if not index.is_file():
             raise MindRecordError(f"{path} has no index {index.name}")
@@ -84,7 +84,10 @@ class RecordFiles:
         return found
 
     def _bytes(self, path: pathlib.Path, page: int, begin: int, end: int) -> bytes:
-        """Return a row's part of a page, without the length before it."""
+        """Read a row's bytes, from offset begin to end of a page; return them without their length.
+
+        The length is stored in the first 8 bytes.
+        """
         header = self._headers[path]
         size = header["page_size"]
         if not begin + 8 <= end <= size:
@@ -136,7 +139,7 @@ class RecordFiles:
             raise ValueError(f"got {value!r:.60} for the field {name!r} of type {kind}")
 
     def _parts(self, data: bytes) -> Iterator[bytes]:
-        """Yield the bytes of each blob field of a row."""
+        """Split the binary part of a row into the bytes of each binary field."""
         if len(self.blobs) == 1:
             yield data
             return
@@ -152,7 +155,7 @@ class RecordFiles:
             at += size
 
     def _blob(self, name: str, data: bytes) -> Any:
-        """Return a field of bytes or an array."""
+        """Convert the bytes of field `name` to its value: bytes, or an array."""
         field = self.fields[name]
         if field["type"] == "bytes":
             return data
@@ -208,7 +211,7 @@ class FileReader:
         self._files: RecordFiles | None = RecordFiles([pathlib.Path(n) for n in names], columns)
 
     def _open(self) -> RecordFiles:
-        """Return the files, unless they were closed."""
+        """Return the RecordFiles of this reader; raise if it was closed."""
         if self._files is None:
             raise MindRecordError("FileReader: it was closed")
         return self._files

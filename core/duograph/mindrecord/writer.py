@@ -38,7 +38,7 @@ def shard_paths(file_name: str, shard_num: int) -> list[pathlib.Path]:
 
 
 class _Shard:
-    """One file that is being written, with the facts that its header and index need."""
+    """One MindRecord file that is being written, with the data of its header and index."""
 
     def __init__(self, path: pathlib.Path, header: int, page: int) -> None:
         self.path, self.header, self.page = path, header, page
@@ -50,7 +50,10 @@ class _Shard:
         self._last: dict[str, int] = {}
 
     def _open(self, kind: str, start: int) -> dict[str, Any]:
-        """Start a page."""
+        """Append an empty page of type `kind`; return its description for the header.
+
+        `start` is the number of the first row in it.
+        """
         number = sum(p["page_type"] == kind for p in self.pages)
         self.pages.append({
             "end_row_id": start, "page_id": len(self.pages), "page_size": 0, "page_type": kind,
@@ -60,7 +63,11 @@ class _Shard:
         return self.pages[-1]
 
     def _place(self, kind: str, data: bytes, start: int) -> tuple[dict[str, Any], int]:
-        """Return the page that takes some bytes, and their offset in it, and write them."""
+        """Write bytes into the last page of type `kind`, or into a new one if they do not fit.
+
+        Returns (description of the page, offset of the bytes in it). `start` is the first row
+        number of a new page.
+        """
         if len(data) > self.page:
             raise MindRecordError(
                 f"FileWriter: got a row of {len(data)} bytes for pages of {self.page}; use "
@@ -76,7 +83,13 @@ class _Shard:
         return page, at
 
     def add(self, raw: dict[str, Any], blob: bytes, saved: int) -> None:
-        """Write a row: its numbers and strings, and its other fields."""
+        """Write one row and note where it is.
+
+        Args:
+            raw: its numbers and strings by field.
+            blob: its binary fields, encoded.
+            saved: bytes that compression has saved.
+        """
         row = len(self.index)
         data = struct.pack("<Q", len(blob)) + blob
         page_b, at_b = self._place("BLOB_DATA", data, row)
@@ -96,7 +109,10 @@ class _Shard:
                            page_b["page_id"], at_b, at_b + len(data)))  # fmt: skip
 
     def finish(self, header: dict[str, Any], kinds: dict[str, str]) -> None:
-        """Write the header and the index."""
+        """Write the header and the index, and close the file.
+
+        `kinds` are the types of the indexed fields by name.
+        """
         text = json.dumps(header, separators=(",", ":")).encode()
         if len(text) + 8 > self.header:
             raise MindRecordError(f"FileWriter: {self.path} needs a larger header; use "
@@ -110,7 +126,7 @@ class _Shard:
         self._write_index(kinds)
 
     def _write_index(self, kinds: dict[str, str]) -> None:
-        """Write the SQLite file."""
+        """Write the SQLite index beside the file: each row's offsets and its indexed fields."""
         path = pathlib.Path(f"{self.path}.db")
         path.unlink(missing_ok=True)
         columns = ["ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END",
@@ -197,7 +213,10 @@ class FileWriter:
         self._page = self._size("set_page_size", page_size, 1 << 15, 1 << 28)
 
     def _size(self, owner: str, value: int, low: int, high: int) -> int:
-        """Return a size if it is allowed."""
+        """Return `value` if it is a multiple of 4 in [low, high]; raise otherwise.
+
+        Also raises if rows were written before.
+        """
         if not isinstance(value, int) or not low <= value <= high or value % 4:
             raise MindRecordError(f"FileWriter.{owner}: got {value!r}; wanted {low} to {high}")
         if self._shards:
@@ -258,7 +277,7 @@ class FileWriter:
         return SUCCESS
 
     def _raw_fields(self) -> list[str]:
-        """Return the fields of numbers and strings."""
+        """Return the names of the schema's number and string fields, not of bytes and arrays."""
         return [k for k, f in self._schema.items() if f["type"] != "bytes" and "shape" not in f]
 
     def write_raw_data(
@@ -303,7 +322,10 @@ class FileWriter:
         return SUCCESS
 
     def _row(self, row: dict[str, Any]) -> tuple[dict[str, Any], bytes, int]:
-        """Return a row's numbers and strings, its other fields, and the bytes that were saved."""
+        """Encode a row: return (numbers and strings by field, bytes of other fields, bytes saved).
+
+        Raises MindRecordError for a row that does not fit the schema.
+        """
         if not isinstance(row, dict) or set(row) < set(self._schema):
             missing = sorted(set(self._schema) - set(row)) if isinstance(row, dict) else "fields"
             raise MindRecordError(f"FileWriter: got a row without {missing}")
@@ -330,7 +352,7 @@ class FileWriter:
         return raw, b"".join(struct.pack(">Q", len(p)) + p for p in parts), saved
 
     def _plain(self, name: str, value: Any) -> Any:
-        """Return a number or string of a row."""
+        """Convert the value of a number or string field to int, float or str; raise otherwise."""
         kind = self._schema[name]["type"]
         found = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
         if kind == "string" and isinstance(found, str):
@@ -345,7 +367,7 @@ class FileWriter:
 
     @staticmethod
     def _binary(name: str, value: Any) -> bytes:
-        """Return the bytes of a row."""
+        """Return the value of a bytes field as bytes; raise for another type."""
         if isinstance(value, (bytes, bytearray)):
             return bytes(value)
         if isinstance(value, np.ndarray) and value.dtype == np.uint8:
@@ -354,7 +376,7 @@ class FileWriter:
 
     @staticmethod
     def _array(name: str, field: dict[str, Any], value: Any) -> np.ndarray[Any, Any]:
-        """Return an array of a row."""
+        """Convert the value of an array field to the field's dtype; raise if it does not fit."""
         array, dtype, shape = np.asarray(value), DTYPES[field["type"]], field["shape"]
         if array.dtype != dtype and not isinstance(value, list):
             raise MindRecordError(f"FileWriter: got {array.dtype} for {name!r} of {dtype}")

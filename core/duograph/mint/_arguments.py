@@ -20,7 +20,10 @@ Dims: TypeAlias = "int | Sequence[int] | None"
 
 
 def refuse_pinned(name: str, pin_memory: bool) -> None:
-    """Raise ArgumentValueError if pinned memory is asked for."""
+    """Raise ArgumentValueError if `pin_memory` is True, which is not offered.
+
+    `name` is the function that the message names.
+    """
     if pin_memory:
         raise ArgumentValueError(
             f"{name}: got pin_memory={pin_memory!r}, which is not offered; wanted False"
@@ -28,10 +31,10 @@ def refuse_pinned(name: str, pin_memory: bool) -> None:
 
 
 def converted(x: Tensor, dtype: DTypeLike | None) -> Tensor:
-    """Return a tensor in another dtype; None leaves it as it is."""
+    """Return a tensor cast to `dtype`; None returns it unchanged."""
     return x if dtype is None else x.astype(dtype)
 
 
 def axes_of(dim: Dims) -> Dims:
-    """Return a `dim` argument in the form of `ops`: None and () mean all axes."""
+    """Convert a `dim` argument to the form of `ops`: an empty tuple becomes None, for all axes."""
     return None if isinstance(dim, (tuple, list)) and not dim else dim

@@ -66,10 +66,10 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Tensor | Numbe
 def _scaled(
     name: str, input: Tensor | Number, other: Tensor | Number, alpha: Tensor | Number
 ) -> Tensor | Number:
-    """Return ``alpha * other``; a floating `alpha` needs a floating operand.
+    """Return ``alpha * other``, the second term of `add` or `sub` whose first term is `input`.
 
     Raises:
-        ArgumentError: a floating `alpha` and integers.
+        ArgumentError: `alpha` is a float and both terms are integers.
     """
     if isinstance(alpha, float):
         tensors = [x for x in (input, other) if isinstance(x, Tensor)]

@@ -409,7 +409,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
 
 def _letters(axes: Sequence[Any]) -> str:
-    """Return the axes of one operand of `einsum` as letters."""
+    """Convert the axes of an `einsum` operand, numbers or Ellipsis, to letters and "..."."""
     if not isinstance(axes, (tuple, list)):
         raise ArgumentError(f"einsum: got {type(axes).__name__} for axes; wanted a list")
     found = ""

@@ -271,7 +271,10 @@ def multinomial(
 
 
 def _seeded(name: str, generator: object) -> object:
-    """Return a generator in the form that the `seed` argument of `ops` takes."""
+    """Return the argument `generator` if it is a Generator or None; raise otherwise.
+
+    The functions of `ops` take it as their `seed`.
+    """
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentError(
             f"{name}: got {type(generator).__name__} for 'generator'; wanted a Generator"
@@ -280,5 +283,5 @@ def _seeded(name: str, generator: object) -> object:
 
 
 def _on(made: Tensor, device: str | None) -> Tensor:
-    """Return a new tensor on a device; None leaves it where it is."""
+    """Move the new tensor `made` to `device`; return it unchanged if `device` is None."""
     return made if device is None else made.move_to(device)

@@ -54,7 +54,10 @@ def cumprod(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def _accumulated(x: Tensor, dtype: DTypeLike | None) -> Tensor:
-    """Return a tensor in the dtype of its cumulative sums: int64 for integers and bools."""
+    """Cast a tensor to the dtype of its cumulative sums.
+
+    That is `dtype` if given, else int64 for integers and bools, else the tensor's own.
+    """
     if dtype is not None:
         return x.astype(dtype)
     return x if x.dtype.is_floating or x.dtype.is_complex else x.astype(int64)

@@ -15,7 +15,7 @@ __all__ = ["batch_norm_elemt", "batch_norm_gather_stats_with_counts", "batch_nor
 
 
 def _channels(x: Tensor, ndim: int) -> Tensor:
-    """Return one number for each channel in a shape that broadcasts over (N, C, ...)."""
+    """Reshape (C,) to (1, C, 1, ...) with `ndim` axes, so that it broadcasts over (N, C, ...)."""
     return _ops.reshape(x, (1, -1, *[1] * (ndim - 2)))
 
 

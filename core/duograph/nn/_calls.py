@@ -28,8 +28,9 @@ __all__ = ["call", "cast_floating"]
 def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Cell with the casts, hooks, checkpointing or compilation that wrap its `construct`.
 
-    The wrappers apply from the inside out: `bprop`, recomputation, the cast of `to_float`, hooks.
-    A compiled form replaces all of them but the hooks, which run around it.
+    Returns what the Cell returns. From the inside out, the wrappers are the Cell's own `bprop`,
+    recomputation, the cast of `to_float`, and hooks. A compiled graph of the Cell takes the place
+    of all but the hooks, which run around it.
     """
     if "_params" not in cell.__dict__:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
@@ -64,7 +65,7 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return run(*args, **kwargs)
 
     def inside(*a: Any, **k: Any) -> Any:
-        """Run the compiled form, or what the compiled form stands for."""
+        """Run the Cell's compiled graph if the compiler has one for it, else call `run`."""
         found = runtime_state.load_compiler().graph_call(cell, a, k) if compiled else NotImplemented
         return run(*a, **k) if found is NotImplemented else found
 
@@ -76,7 +77,9 @@ def refuse_operand(
 ) -> None:
     """Raise ArgumentError if a layer of the library failed because an input is no Tensor.
 
-    Errors of the user's code, and errors that say what is wrong, remain as they are.
+    `error` is what the failed call raised. Errors in a user's own Cell, and errors whose message
+    names the cause already, are not replaced: the function then returns and the caller raises
+    `error`.
     """
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
@@ -101,7 +104,10 @@ def _run_cast(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call `run` with floating inputs and a Cell's trainable Parameters cast to `target`."""
+    """Call `run` with floating inputs and the Cell's trainable Parameters cast to `target`.
+
+    The Cell's attributes are the cast Parameters only during the call.
+    """
     kept: dict[str, Parameter] = {}
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:

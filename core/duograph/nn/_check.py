@@ -37,7 +37,7 @@ def positive_int(owner: str, name: str, value: object) -> int:
 
 
 def layer_count(owner: str, name: str, value: object) -> int:
-    """Return a constructor argument if it is a number of layers that can be built."""
+    """Return a constructor argument if it is a number of layers: an int from 1 to a fixed limit."""
     count = positive_int(owner, name, value)
     if count > MOST_LAYERS:
         raise ArgumentValueError(_got(owner, name, value, f"at most {MOST_LAYERS} layers"))

@@ -57,7 +57,10 @@ class HookHandle:
 
 
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
-    """Add a hook to the dictionary `hooks` of a Cell, with `prepend` at the front."""
+    """Add a hook to the dictionary `hooks` of a Cell, with `prepend` at the front.
+
+    Returns the handle that removes the hook again.
+    """
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
     if prepend:
@@ -75,7 +78,10 @@ def _as_tuple(value: Any) -> Values:
 
 
 def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> Values:
-    """Return values unchanged; in the backward pass, `rule` maps the gradients of the Tensors."""
+    """Return `values` unchanged; in the backward pass, `rule` replaces their gradients.
+
+    `rule` gets the tuple of the gradients of the Tensors among the values, and returns as many.
+    """
     positions = [i for i, t in enumerate(values) if isinstance(t, Tensor)]
     if not positions:
         return values
@@ -94,7 +100,11 @@ def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> V
 def call_with_hooks(
     cell: Cell, args: Values, kwargs: dict[str, Any], run: Callable[..., Any]
 ) -> Any:
-    """Call `run` between the forward hooks of a Cell and attach the Cell's backward hooks."""
+    """Run the Cell's forward pre-hooks, then `run`, then its forward hooks; return the output.
+
+    Backward hooks are attached to the inputs and the output, and run in the backward pass. If `run`
+    raises, the forward hooks with `always_call` run with None as the output.
+    """
     for hook, with_kwargs in list(cell._forward_pre_hooks.values()):
         if with_kwargs:
             changed = hook(cell, args, kwargs)
@@ -144,9 +154,9 @@ def call_with_hooks(
 def _run_forward_hooks(
     cell: Cell, args: Values, kwargs: dict[str, Any], output: Any, only_always: bool = False
 ) -> Any:
-    """Run the forward hooks of a Cell on its output.
+    """Run the forward hooks of a Cell on its output; return the output, as the hooks changed it.
 
-    With `only_always`, those marked always_call.
+    With `only_always`, run only those registered with `always_call`.
     """
     for key, (hook, with_kwargs) in list(cell._forward_hooks.items()):
         if only_always and key not in cell._forward_hooks_always:
@@ -158,7 +168,10 @@ def _run_forward_hooks(
 
 
 def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, Any]) -> Any:
-    """Run a Cell's `construct` off the autodiff tape; its `bprop` computes the gradient."""
+    """Run a Cell's `construct` without recording it for differentiation; return its output.
+
+    The Cell's own method `bprop` computes the gradient in the backward pass.
+    """
     bprop: Callable[..., Any] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
     return custom_gradient(
         lambda *xs: cell.construct(*xs, **kwargs),

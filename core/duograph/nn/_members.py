@@ -47,6 +47,9 @@ class Members(OrderedDict[str, Any], Generic[Item]):
         runtime_state.cells_version += 1
 
     def add_unnamed(self, name: str, value: Item) -> None:
-        """Add an entry to a Cell's member dictionary without setting an attribute on the Cell."""
+        """Add an entry to a Cell's member dictionary without setting an attribute on the Cell.
+
+        Names that are no Python identifiers, such as "0", are added so.
+        """
         super().__setitem__(name, value)
         self._owner.__dict__["_plain"] = False

@@ -26,9 +26,9 @@ __all__ = ["container_head", "renumber"]
 def container_head(items: Iterable[tuple[str, Cell]]) -> str:
     """Return what stands before the key of an item in the names of a container's Parameters.
 
-    The key of the first item that has Parameters may occur several times in a name such as
-    ``layers.0.0.weight``. The first occurrence at which the second such item has its own key is
-    taken; without one, the last occurrence.
+    For names such as ``layers.0.weight``, it is ``layers.``. The key of the first item that has
+    Parameters may occur several times, as in ``layers.0.0.weight``. Then the second such item
+    decides: the position is the first at which it has its own key; without one, it is the last.
     """
     named = _first_names(items)
     first = next(named, None)
@@ -46,7 +46,7 @@ def container_head(items: Iterable[tuple[str, Cell]]) -> str:
 
 
 def renumber(cell: Cell, head: str, key: str) -> None:
-    """Give the Parameters of an item of a container another key, keeping the rest of each name."""
+    """Replace the key in the names of an item's Parameters, ``head + old key + rest``, by `key`."""
     position = head.count(".")
     for parameter in cell.get_parameters():
         rest = parameter.name.split(".")[position + 1 :]
@@ -54,7 +54,7 @@ def renumber(cell: Cell, head: str, key: str) -> None:
 
 
 def _first_names(items: Iterable[tuple[str, Cell]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the key and the parts of the first Parameter's name, for items with Parameters."""
+    """Yield (key, name of the first Parameter, split at the dots) for each item with Parameters."""
     for key, cell in items:
         parameter: Parameter | None = next(cell.get_parameters(), None)
         if parameter is not None:

@@ -20,7 +20,9 @@ __all__ = ["Operator"]
 
 
 class Operator:
-    """A primitive with which a layer computes, made at its first use as an attribute.
+    """A primitive with which a layer computes, created when the attribute is first read.
+
+    It is a descriptor: an attribute of the layer's class.
 
     Args:
         name: name of the Primitive class.

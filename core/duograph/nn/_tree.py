@@ -82,7 +82,11 @@ def state_dict(
     prefix: str = "",
     keep_vars: bool = False,
 ) -> OrderedDict[str, Tensor]:
-    """Return the Parameters and persistent buffers of a tree of Cells by path."""
+    """Return the Parameters and persistent buffers of a tree of Cells in a dictionary by path.
+
+    They are added to `destination` if it is given; `prefix` stands before each path. Parameters are
+    returned themselves. Buffers are copied unless `keep_vars` is set.
+    """
     found: OrderedDict[str, Tensor] = OrderedDict() if destination is None else destination
     for path, own in walk_every_cell(cell):
         head = f"{prefix}{path}." if path else prefix
@@ -104,9 +108,10 @@ def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
 
 
 def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> IncompatibleKeys:
-    """Copy `values` into a tree of Cells.
+    """Copy `values`, by path, into the Parameters and buffers of a tree of Cells.
 
-    All names and shapes are checked before the first write.
+    Returns the paths that are missing in `values` and those that the Cell lacks; with `strict` they
+    are an error. All names and shapes are checked before the first write.
     """
     if not isinstance(values, Mapping):
         raise ArgumentError(

@@ -186,7 +186,7 @@ class Cell:
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Set a Cell's attribute that holds a Parameter to None, or write a Tensor into it.
+        """Assign to an attribute that holds a Parameter: None clears it, a Tensor sets its value.
 
         A Parameter of one element can be written with a number, as compiled code does.
         """
@@ -549,7 +549,7 @@ class Cell:
         self._forget_graph()
 
     def _forget_graph(self) -> None:
-        """Drop the compiled form of this Cell, which was made with other options."""
+        """Discard this Cell's compiled graph, because an option that it depends on has changed."""
         self.__dict__.pop("_graph", None)
 
     def get_inputs(self) -> Any:

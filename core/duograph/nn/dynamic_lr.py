@@ -60,9 +60,10 @@ def _decayed(
     decay_epoch: int,
     is_stair: bool,
 ) -> list[float]:
-    """Return a list of learning rates, `formula(epoch)` for each step, after checking arguments.
+    """Check the arguments; return `total_step` learning rates, ``formula(epoch)`` for each step.
 
-    With `is_stair`, the epoch is rounded down to a multiple of `decay_epoch`.
+    Step i is in epoch i // step_per_epoch. With `is_stair`, the epoch is rounded down to a multiple
+    of `decay_epoch`.
     """
     _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
     _check.in_range(owner, "decay_rate", decay_rate, 0, open_low=True)

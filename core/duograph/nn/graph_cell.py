@@ -1,6 +1,7 @@
 """GraphCell: the Cell that runs a graph loaded from a file.
 
-`duograph.load` reads the graph; this module only binds its weights to Parameters and calls it.
+`duograph.load` reads the graph. This module only binds the graph's weights to Parameters and runs
+it; it must not read files or change the graph.
 """
 
 from __future__ import annotations

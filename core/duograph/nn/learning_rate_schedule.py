@@ -1,6 +1,6 @@
-"""Learning rate schedules: Cells that an optimiser calls with the number of the step.
+"""Learning rate schedules: Cells that map the number of a step to a learning rate.
 
-`dynamic_lr` has the same formulas as lists.
+Optimisers call them. `dynamic_lr` has the same formulas as functions that return lists.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def _float(step: Tensor | int) -> Tensor:
 
 
 class _Decay(LearningRateSchedule):
-    """Base class of rates that decay with step / decay_steps, in stairs with `is_stair`."""
+    """Base class of learning rates that decay with step / decay_steps.
+
+    With `is_stair`, that ratio is rounded down.
+    """
 
     def __init__(
         self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False
@@ -62,7 +65,7 @@ class _Decay(LearningRateSchedule):
         self.is_stair = _check.boolean(owner, "is_stair", is_stair)
 
     def _progress(self, step: Tensor) -> Tensor:
-        """Return a schedule's progress, step / decay_steps, rounded down with `is_stair`."""
+        """Return ``step / decay_steps`` as a float Tensor, rounded down with `is_stair`."""
         part = _float(step) / self.decay_steps
         return ops.floor(part) if self.is_stair else part
 

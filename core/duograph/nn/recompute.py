@@ -60,7 +60,7 @@ def recompute(
 
 
 def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call a block as one node of the autodiff tape whose backward runs the block again.
+    """Call a block so that the backward pass runs it again instead of storing intermediate values.
 
     Tensors among the arguments, and the trainable Parameters of `cell`, get gradients.
     """
@@ -100,7 +100,10 @@ def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any
 
 
 def _present_value(p: Parameter) -> Tensor:
-    """Return a Parameter's value, and its place on the tape, as a Tensor that no write changes."""
+    """Return a Parameter's present value as a Tensor that later writes do not change.
+
+    In differentiation it stands for the same node as the Parameter.
+    """
     if p._type.device is None:
         materialise(p)
     made = Tensor._make(p._type, p._buf)

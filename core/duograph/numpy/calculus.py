@@ -223,7 +223,12 @@ def gradient(
 
 
 def _derivative(x: Tensor, axis: int, step: TensorLike, edge_order: int) -> Tensor:
-    """Return the numerical derivative along one axis (Fornberg, 1988, for uneven samples)."""
+    """Return the numerical derivative of `x` along an axis (Fornberg, 1988).
+
+    Args:
+        step: distance of the samples (0-d), or their coordinates (1-d).
+        edge_order: order of accuracy at the two ends, 1 or 2.
+    """
     size = x.shape[axis]
     if size <= edge_order:
         raise ArgumentValueError(
@@ -372,10 +377,11 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
 
 
 def _full_convolution(a: Tensor, v: Tensor) -> Tensor:
-    """Return all overlaps: row i of the products is shifted by i, and columns are added up.
+    """Return the full convolution of two vectors, of n + m - 1 elements.
 
-    The shift is a reshape: each of the m rows is padded from n to n + m elements, and the rows are
-    read again with one element less.
+    Row i of the outer product is shifted by i columns, and columns are added up. The shift is a
+    reshape: each of the m rows is padded from n to n + m elements, and the rows are read again with
+    one element less.
     """
     n, m = a.size, v.size
     rows = _ops.outer(v, a)
@@ -394,7 +400,10 @@ def _vectors(name: str, a: TensorLike, v: TensorLike, mode: str) -> tuple[Tensor
 
 
 def _cut(out: Tensor, mode: str, long: int, short: int) -> Tensor:
-    """Return the part of a full convolution that a mode wants."""
+    """Return the part of a full convolution for `mode` "full", "same" or "valid".
+
+    `long` and `short` are the lengths of the two operands.
+    """
     if mode == "full":
         return out
     if mode == "valid":

@@ -198,7 +198,7 @@ def full(shape: Ints, fill_value: TensorLike, dtype: DTypeLike | None = None) ->
 def _like(
     a: TensorLike, dtype: DTypeLike | None, shape: Ints | None
 ) -> tuple[tuple[int, ...], DTypeLike]:
-    """Return the shape and dtype of a tensor that is made like `a`."""
+    """Return (shape, dtype): the arguments `shape` and `dtype`, or those of `a` for None."""
     x = tensor_of(a)
     return x.shape if shape is None else shape_tuple(shape), x.dtype if dtype is None else dtype
 
@@ -321,7 +321,10 @@ def arange(
 def _spaced(
     start: TensorLike, stop: TensorLike, num: int, endpoint: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the ends as floats, the fractions 0 to 1 on a leading axis, and the step."""
+    """Return (start, stop, fractions, step) for evenly spaced samples, as floating tensors.
+
+    The fractions of the way from start to stop have a leading axis of `num` samples.
+    """
     if num < 0:
         raise ArgumentValueError(f"got num={num}; wanted a number of samples of at least 0")
     first, last = promoted([as_floating(tensor_of(x)) for x in (start, stop)])

@@ -111,12 +111,15 @@ def binary(
 
 
 def _floating(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return an op that computes integers and bools in float32."""
+    """Return a function that calls `op` with integers and bools cast to float32."""
     return lambda *operands: op(*map(as_floating, operands))
 
 
 def _cube_root(x: Tensor) -> Tensor:
-    """Return the real cube root; the power's derivative at 0 is not taken."""
+    """Return the real cube root by element.
+
+    The power is not computed at 0, where its derivative is infinite.
+    """
     x = as_floating(x)
     zero = _ops.equal(x, 0)
     size = _ops.where(zero, 1, _ops.abs(x))

@@ -72,7 +72,10 @@ def _named(call: Callable[..., Tensor], name: str, text: str) -> Callable[..., T
 
 
 def _one(name: str, summary: str, size: int) -> Callable[..., Tensor]:
-    """Return a transform along one axis; of four points its result has `size`."""
+    """Create NumPy's function `name`, a transform along one axis, from the op of that name.
+
+    `size` is for the example in its docstring: the result's size for four points.
+    """
     transform = getattr(_ops, name)
 
     def call(
@@ -101,7 +104,10 @@ def _text_of_several(name: str, summary: str, size: int, default: str) -> str:
 
 
 def _two(name: str, summary: str, size: int) -> Callable[..., Tensor]:
-    """Return a transform along two axes; of shape (3, 4) the last size of its result is `size`."""
+    """Create NumPy's function `name`, a transform along two axes, from the op of that name.
+
+    `size` is for the example: the result's last size for a shape of (3, 4).
+    """
     transform = getattr(_ops, name)
 
     def call(
@@ -117,7 +123,10 @@ def _two(name: str, summary: str, size: int) -> Callable[..., Tensor]:
 
 
 def _all(name: str, summary: str, size: int) -> Callable[..., Tensor]:
-    """Return a transform along all axes; of shape (3, 4) the last size of its result is `size`."""
+    """Create NumPy's function `name`, a transform along all axes, from the op of that name.
+
+    `size` is for the example: the result's last size for a shape of (3, 4).
+    """
     transform = getattr(_ops, name)
 
     def call(

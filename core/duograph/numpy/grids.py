@@ -229,7 +229,10 @@ def ix_(*args: TensorLike) -> tuple[Tensor, ...]:
 
 
 class _Grid:
-    """An object whose index makes a grid, such as ``mgrid[0:3, 0:1:5j]``."""
+    """Class of `mgrid` and `ogrid`: indexing an instance by slices returns a coordinate grid.
+
+    Example: ``mgrid[0:3, 0:1:5j]``. With `sparse`, the grid is a list of axes that broadcast.
+    """
 
     def __init__(self, sparse: bool) -> None:
         self._sparse = sparse
@@ -243,7 +246,10 @@ class _Grid:
 
 
 def _range_of(key: slice) -> Tensor:
-    """Return the numbers of a slice; an imaginary step is a number of samples, end included."""
+    """Return the numbers start, start + step, ... of a slice as a Tensor.
+
+    An imaginary step such as 5j is a number of samples, the end included.
+    """
     start = 0 if key.start is None else key.start
     if isinstance(key.step, complex):
         made: Tensor = linspace(start, key.stop, int(builtins.abs(key.step)))
@@ -259,7 +265,10 @@ ogrid = _Grid(sparse=True)
 
 
 def _window(name: str, values: Callable[[int], Any], example: str) -> Callable[[int], Tensor]:
-    """Return the function that makes a window of NumPy's."""
+    """Create the function `name`, such as `hanning`, that returns a window of M samples.
+
+    `values` computes the window; `example` is the output in its docstring.
+    """
 
     def call(M: int) -> Tensor:
         if isinstance(M, bool) or not isinstance(M, int):

@@ -71,7 +71,10 @@ def argwhere(a: TensorLike) -> Tensor:
 
 
 def _within(name: str, indices: TensorLike, size: int, mode: str) -> Tensor:
-    """Return indices as `mode` says what to do with those outside an axis of a size."""
+    """Return indices clipped or wrapped to an axis of `size` elements, as `mode` says.
+
+    With "raise" they are unchanged, and the op that uses them checks them.
+    """
     index = as_indices(indices)
     if mode == "clip":
         return _ops.clamp(index, 0, size - 1)
@@ -297,7 +300,10 @@ def searchsorted(
 
 
 def _steps(name: str, dims: tuple[int, ...], order: str) -> list[int]:
-    """Return the distance of neighbours along each axis of a shape."""
+    """Return, for each axis of a shape, the distance of neighbours in the flattened array.
+
+    `order` is "C" or "F".
+    """
     if order not in ("C", "F"):
         raise ArgumentValueError(f"{name}: got order={order!r}; wanted 'C' or 'F'")
     places = range(len(dims))

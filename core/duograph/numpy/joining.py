@@ -27,7 +27,10 @@ __all__ = [
 
 
 def _tensors(name: str, arrays: object) -> list[Tensor]:
-    """Return the array-likes of a sequence, or the rows of a Tensor, in one dtype."""
+    """Return a list of Tensors in one dtype, from a sequence of array-likes.
+
+    A Tensor is split into its slices along axis 0.
+    """
     if isinstance(arrays, Tensor):
         return list(arrays)
     if not isinstance(arrays, (list, tuple)) or not arrays:

@@ -19,7 +19,7 @@ __all__ = ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
 
 def _without_nan(a: TensorLike, value: float) -> tuple[Tensor, Tensor]:
-    """Return a tensor of floats with NaN replaced, and where it was."""
+    """Return (`a` as floats with NaN replaced by `value`, where it was NaN)."""
     x = as_floating(tensor_of(a))
     missing = _ops.isnan(x)
     return _ops.where(missing, value, x), missing
@@ -129,7 +129,10 @@ def nanmin(
 
 
 def _known(missing: Tensor, axis: Ints | None, keepdims: bool, like: Tensor) -> Tensor:
-    """Return the number of elements that are not NaN, in the dtype of `like`."""
+    """Return the number of elements along an axis that are not NaN, in the dtype of `like`.
+
+    `missing` is True where an element is NaN.
+    """
     return sum(with_dtype(_ops.logical_not(missing), like.dtype), axis, None, keepdims)
 
 

@@ -104,7 +104,10 @@ def pad(
 
 
 def _pairs(name: str, value: ArrayLike | None, rank: int) -> list[Pair]:
-    """Return a pair of numbers for each axis; None is a pair of None."""
+    """Convert an argument of `pad` to a pair of numbers for each of `rank` axes.
+
+    None results in pairs of None.
+    """
     if value is None:
         return [(None, None)] * rank
     given = value.tolist() if isinstance(value, Tensor) else value
@@ -183,7 +186,10 @@ def _statistic(
 
 
 def _gathered(x: Tensor, axis: int, width: tuple[int, int], mode: str, kind: str) -> Tensor:
-    """Pad an axis with elements of the same axis."""
+    """Pad an axis with copies of its own elements, as NumPy's `mode` chooses them.
+
+    `kind` "odd" reflects the differences from the edge instead.
+    """
     if width == (0, 0):
         return x
     places = _np.arange(x.shape[axis])
@@ -197,10 +203,10 @@ def _gathered(x: Tensor, axis: int, width: tuple[int, int], mode: str, kind: str
 
 
 def _odd_reflection(x: Tensor, axis: int, width: tuple[int, int], skip: int) -> Tensor:
-    """Pad an axis with twice the edge minus the mirror image.
+    """Pad an axis with twice the edge element minus the mirror image.
 
-    Each turn reflects as much as there is, so that wide pads take several. `skip` is 1 if the edge
-    itself is left out of the mirror image.
+    Each iteration reflects as much as there is, so that wide pads take several. `skip` is 1 if the
+    edge element is not part of the mirror image, else 0.
     """
     left, right = width
     while left or right:
@@ -225,7 +231,10 @@ def _padded_by(
     widths: list[tuple[int, int]],
     kwargs: dict[str, object],
 ) -> Tensor:
-    """Return zeros around a tensor after a function of the user has changed every 1-D slice."""
+    """Pad all axes with zeros and let the user's function change each 1-D slice in turn.
+
+    Returns the padded tensor; NumPy calls the function with (slice, widths, axis, kwargs).
+    """
     for axis, width in enumerate(widths):
         x = _joined(x, axis, *(_constant(x, axis, width[k], 0, k) for k in (0, 1)))
     for axis, width in enumerate(widths):

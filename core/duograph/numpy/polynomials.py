@@ -29,7 +29,7 @@ def _coefficients(name: str, p: TensorLike) -> Tensor:
 
 
 def _aligned(name: str, a1: TensorLike, a2: TensorLike) -> list[Tensor]:
-    """Return two vectors of coefficients with zeros in front of the shorter one."""
+    """Return two vectors of coefficients in one dtype, the shorter padded with zeros in front."""
     both = promoted([_coefficients(name, a) for a in (a1, a2)])
     size = builtins.max(t.size for t in both)
     return [

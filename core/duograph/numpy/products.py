@@ -324,9 +324,10 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 def _best_cuts(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return where to split each chain of matrices (Cormen et al., Matrix-chain multiplication).
+    """Return, for each chain of matrices i..j, after which matrix to split the product.
 
-    Matrix `k` has shape (sizes[k], sizes[k + 1]); the time is cubic in the number of matrices.
+    Matrix `k` has shape (sizes[k], sizes[k + 1]). The splits minimise the multiplications (Cormen
+    et al., Matrix-chain multiplication); the time is cubic in the number of matrices.
     """
     count = len(sizes) - 1
     costs = {(k, k): 0 for k in range(count)}

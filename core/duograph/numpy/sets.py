@@ -94,7 +94,7 @@ def intersect1d(
 
 
 def _first_places(values: Tensor, among: Tensor) -> Tensor:
-    """Return the index of the first element equal to each value."""
+    """Return, for each element of `values`, the index of its first occurrence in `among`."""
     if not among.size:
         return _ops.zeros(values.shape, dtype=int32)
     same = _ops.equal(_ops.expand_dims(values, 1), among)

@@ -74,7 +74,10 @@ def cov(
 
 
 def _variables(x: TensorLike, rowvar: bool) -> Tensor:
-    """Return variables as the rows of a matrix of floats."""
+    """Return samples as a matrix of floats with one row per variable.
+
+    With `rowvar` False, the columns of `x` are the variables.
+    """
     t = as_floating(tensor_of(x))
     if t.ndim > 2:
         raise ArgumentValueError(f"cov: got shape {t.shape}; wanted at most two axes")
@@ -164,7 +167,10 @@ def bincount(
 
 
 def _totals(values: Tensor, index: Tensor, size: int) -> Tensor:
-    """Return the sum of the values of each index from 0 to `size` - 1; others are left out."""
+    """Sum `values` by index: element i of the result is the sum of those with index i.
+
+    The result has `size` elements; values with other indices are ignored.
+    """
     if not size or not index.size:
         return _ops.zeros((size,), dtype=values.dtype)
     return _ops.unsorted_segment_sum(values, _ops.where(_ops.less(index, size), index, -1), size)
@@ -263,7 +269,10 @@ def histogram_bin_edges(
 
 
 def _bin_of(x: Tensor, edges: Tensor) -> Tensor:
-    """Return the number of each element's bin, -1 outside; the last bin has its right edge."""
+    """Return the number of the bin that each element is in, or -1 if it is in none.
+
+    Bins are half-open, but the last one includes its right edge.
+    """
     t, line = promoted([x, edges])
     index = _ops.searchsorted(line, t, side="right") - 1
     count = edges.size - 1
@@ -373,7 +382,10 @@ def histogramdd(
 
 
 def _coordinates(sample: Any) -> list[Tensor]:
-    """Return the coordinates of points along each axis."""
+    """Return a list with the coordinates of all points along each axis.
+
+    `sample` is a list of these already, or an array with one point per row.
+    """
     if isinstance(sample, (list, tuple)):
         return [tensor_of(x).reshape(-1) for x in sample]
     points = tensor_of(sample)

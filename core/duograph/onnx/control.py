@@ -26,7 +26,7 @@ Run = Callable[[Graph, Sequence[Value], Mapping[str, Value]], "list[Value]"]
 
 
 def run_if(node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run) -> list[Value]:
-    """Run one of two branches."""
+    """Run ONNX's If: the branch that the condition selects; return its results."""
     condition = inputs[0].reshape(())
     if isinstance(condition, np.ndarray):
         name = "then_branch" if condition else "else_branch"
@@ -39,14 +39,14 @@ def run_if(node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: R
 
 
 def _tensors(values: Sequence[Value]) -> list[Value]:
-    """Return values with Tensors for arrays of numbers."""
+    """Return the values with each NumPy array of numbers converted to a Tensor."""
     return [Tensor(v) if isinstance(v, np.ndarray) and v.dtype.kind != "O" else v for v in values]
 
 
 def run_loop(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Repeat a body; what it computes beside the carried values is stacked over iterations."""
+    """Run ONNX's Loop; return the last carried values, and its other results stacked."""
     body = node.attributes["body"]
     carried = list(inputs[2:])
     n = len(carried)
@@ -75,7 +75,16 @@ def _while(
     env: Mapping[str, Value],
     run: Run,
 ) -> list[Value]:
-    """Run a loop without stacked results; the number of iterations may be known at run time."""
+    """Run an ONNX Loop that returns only its carried values; return their last values.
+
+    Args:
+        limit: maximum number of iterations, or None.
+        condition: whether the first iteration runs, or None for True.
+        env: values of the outer graph by name.
+        run: function that runs the body's nodes.
+
+    The loop is unrolled while limit and condition are known when a compiled function is traced.
+    """
     going: Any = True if condition is None else condition.reshape(())
     fixed = limit is None or (isinstance(limit, np.ndarray) and int(limit) <= _MOST_UNROLLED)
     if fixed and (isinstance(going, np.ndarray) or going is True):
@@ -100,7 +109,11 @@ def _at_run_time(
     run: Run,
     first: int,
 ) -> list[Value]:
-    """Run the rest of a loop whose end is known only at run time."""
+    """Run an ONNX Loop whose end is known only at run time, from iteration number `first` on.
+
+    In a compiled function, its Python `while` becomes a loop of the graph. Returns the last carried
+    values.
+    """
     values = _tensors(carried)
     i = ops.add(Tensor(np.array(first, np.int64)), 0)
     more = ops.logical_and(_truth(going), i < (2**62 if limit is None else _number(limit)))
@@ -114,14 +127,14 @@ def _at_run_time(
 
 
 def _truth(value: Value) -> Tensor:
-    """Return a condition as a 0-d Tensor."""
+    """Convert a condition, True, an array or a Tensor, to a 0-d Tensor."""
     if value is True:
         return Tensor(np.array(True))
     return Tensor(value.reshape(())) if isinstance(value, np.ndarray) else value.reshape(())
 
 
 def _number(value: Value) -> Value:
-    """Return the limit of a loop as a number or 0-d Tensor."""
+    """Return the iteration limit of a loop as an int if known on the host, else as a 0-d Tensor."""
     return int(value) if isinstance(value, np.ndarray) else value.reshape(())
 
 
@@ -141,7 +154,7 @@ def joined(rows: Sequence[Value]) -> Value:
 def run_scan(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run a body for each slice of the scanned inputs."""
+    """Run ONNX's Scan: call the body for each slice of the scanned inputs; return its results."""
     if node.opset < 9:
         return _scan_of_batches(node, inputs, env, run)
     return _scan(node, list(inputs), env, run)
@@ -150,7 +163,10 @@ def run_scan(
 def _scan_of_batches(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run Scan of operator set 8, whose values have a batch axis first."""
+    """Run ONNX's Scan of operator set 8, whose values have a batch axis first.
+
+    It scans each item of the batch and stacks the results.
+    """
     if inputs[0] is not None:
         raise OnnxError("Scan: got sequence_lens; wanted sequences of one length")
     rows = []
@@ -160,7 +176,11 @@ def _scan_of_batches(
 
 
 def _scan(node: Node, inputs: list[Value], env: Mapping[str, Value], run: Run) -> list[Value]:
-    """Run Scan on values without a batch axis."""
+    """Run ONNX's Scan: call the body on each slice of the scanned inputs.
+
+    Returns the final states and, for each other output of the body, the outputs of all iterations
+    stacked.
+    """
     body = node.attributes["body"]
     m = node.attributes["num_scan_inputs"]
     n = len(inputs) - m
@@ -197,7 +217,7 @@ def _axis_to(x: Value, axis: int) -> Value:
 def run_sequence_map(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run a body for each item of a sequence."""
+    """Run ONNX's SequenceMap: call the body for each item of a sequence; return its results."""
     body = node.attributes["body"]
     results: list[list[Value]] = [[] for _ in body.outputs]
     for i in range(len(inputs[0])):

@@ -61,11 +61,11 @@ def model_bytes(trace: Trace, net: Any, inputs: Sequence[Tensor]) -> bytes:
 
 
 class _Model:
-    """A network written for inputs of fixed sizes.
+    """An ONNX model of a network, written for inputs of fixed sizes.
 
     Attributes:
-        writer: its nodes and initializers.
-        outputs: names and types of its results.
+        writer: holds the model's nodes and initializers.
+        outputs: (name, type) of each result.
     """
 
     def __init__(self, name: str, program: CompiledProgram, names: Sequence[str]) -> None:
@@ -95,7 +95,10 @@ class _Model:
             raise OnnxError(f"export: {name} returns no Tensor; wanted at least one")
 
     def _parameters(self, program: CompiledProgram, names: Sequence[str]) -> list[str]:
-        """Return the names of the graph's parameters: model inputs and initializers."""
+        """Add the model's inputs and initializers; return the ONNX names of the graph's parameters.
+
+        `names` are those of the network's arguments. A network that writes state is refused.
+        """
         w = self.writer
         for key, value, _ in program.writes:
             written = getattr(value, "name", "its arguments")
@@ -123,7 +126,10 @@ class _Model:
         return values
 
     def proto(self, sizes: Sizes | None) -> onnx.ModelProto:
-        """Return the model; `sizes` has the shapes of inputs with sizes that are open."""
+        """Return the finished ModelProto.
+
+        `sizes` has the names of the sizes that are left open, or is None if all are fixed.
+        """
         w = self.writer
         inputs = [
             value_info(x, t, None if sizes is None else sizes.named[i])
@@ -165,7 +171,10 @@ def _leaves(name: str, template: Any) -> Iterator[Any]:
 
 
 def _input_names(net: Any, count: int) -> list[str]:
-    """Return a name for each input: those of the parameters of a network's Python function."""
+    """Return an ONNX input name for each of `count` inputs of a network.
+
+    They are those of the parameters of its Python function, as far as there are any.
+    """
     function = getattr(net, "construct", net)
     names: list[str] = []
     try:

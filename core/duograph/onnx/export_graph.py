@@ -56,7 +56,14 @@ def write_graph(w: Writer, graph: Graph, values: Sequence[str]) -> list[str]:
 def _write_call(
     w: Writer, node: GraphNode, xs: tuple[str, ...], graph: Graph, read: set[int | None]
 ) -> Sequence[str]:
-    """Write one call of an op by its rule, or else by the op's body."""
+    """Write one call of an op as ONNX nodes, by its export rule or else by the op's body.
+
+    Args:
+        xs: names of the operands' values.
+        read: numbers of the graph values that some node reads.
+
+    Returns the names of the results.
+    """
     types = tuple([None if i is None else _tensor_type(graph, i) for i in node.operands])
     results = tuple([_tensor_type(graph, i) for i in node.results])
     used = tuple([i in read for i in node.results])
@@ -105,7 +112,10 @@ Control = Callable[[Writer, GraphNode, tuple[str, ...], Graph], Sequence[str]]
 
 
 def _subgraph(w: Writer, graph: Graph, values: Sequence[str], stem: str) -> Any:
-    """Return a branch as an ONNX graph without inputs; it reads outer values by name."""
+    """Return a graph as an ONNX branch: a GraphProto without inputs.
+
+    Its parameters are the outer values `values`, which the branch reads by name.
+    """
     with w.graph() as scope:
         results = [w.call("Identity", x) for x in write_graph(w, graph, values)]
     infos = [value_info(x, graph.types[i]) for x, i in zip(results, graph.outputs, strict=True)]
@@ -120,7 +130,10 @@ def _switch(w: Writer, node: GraphNode, xs: tuple[str, ...], graph: Graph) -> Se
     index = w.cast(index, np.int64)
 
     def choose(k: int) -> list[str]:
-        """Write the choice between branch k and the later ones."""
+        """Write an If node that runs branch k, or else one of the later branches.
+
+        Returns the names of its results.
+        """
         condition = w.call("Less", index, w.constant(np.array(k + 1, np.int64)))
         then = _subgraph(w, branches[k], rest, "branch")
         if k + 2 == len(branches):

@@ -116,7 +116,11 @@ def _(w: Writer, c: Call) -> str:
 
 
 def _through(w: Writer, c: Call, target: str, dtype: type[np.generic]) -> str:
-    """Write an operator on operands cast to another element type, and cast its result back."""
+    """Write operator `target` with its operands cast to `dtype`; cast the result back.
+
+    It serves operators that ONNX does not define for the operands' own type. Returns the result's
+    name.
+    """
     found = w.call(target, *[w.cast(x, dtype) for x in c.xs])
     if c.results[0].dtype.kind == "b" and target in ("Less", "LessOrEqual", "Greater",
                                                     "GreaterOrEqual"):  # fmt: skip

@@ -133,7 +133,7 @@ class parsed:
         self._open: list[tuple[str, str]] = []
 
     def graph(self, proto: onnx.GraphProto) -> Graph:
-        """Return a graph."""
+        """Convert a GraphProto to a Graph."""
         constants = {t.name: self._array(t) for t in proto.initializer}
         for sparse in proto.sparse_initializer:
             constants[sparse.values.name] = self._dense(sparse)
@@ -146,7 +146,7 @@ class parsed:
         )
 
     def function(self, proto: onnx.FunctionProto, attributes: Mapping[str, Any]) -> Graph:
-        """Return a function as a graph, with the attributes of a call in place."""
+        """Convert a FunctionProto to a Graph, for a call with the given attributes."""
         return Graph(
             proto.name,
             tuple(proto.input),
@@ -156,7 +156,10 @@ class parsed:
         )
 
     def node(self, proto: onnx.NodeProto, index: int, outer: Mapping[str, Any]) -> Node:
-        """Return a node; `outer` has the attributes of the function call that it belongs to."""
+        """Convert a NodeProto, number `index` of its graph, to a Node.
+
+        `outer` has the attributes of the call of the function to which it belongs.
+        """
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         name = f" {proto.name!r}" if proto.name else ""
         label = f"node {index} ({proto.op_type}{name})"
@@ -180,7 +183,7 @@ class parsed:
         )  # fmt: skip
 
     def _called(self, key: tuple[str, str], label: str, attributes: Mapping[str, Any]) -> Graph:
-        """Return the body of a function of the model for the attributes of one call.
+        """Return the body of a model-local function as a Graph, for the attributes of one call.
 
         Raises:
             OnnxError: the function calls itself.
@@ -198,7 +201,10 @@ class parsed:
             self._open.pop()
 
     def _attribute(self, a: onnx.AttributeProto, label: str) -> Any:
-        """Return the value of an attribute: numbers, text, arrays, graphs, lists of those."""
+        """Convert an AttributeProto to a number, text, array or graph, or a list of these.
+
+        `label` is the node in errors.
+        """
         kinds = onnx.AttributeProto
         if a.type == kinds.GRAPH:
             return self.graph(a.g)
@@ -220,7 +226,7 @@ class parsed:
         raise OnnxError(f"load: {self.file!r}, {label}: got attribute {a.name!r} of unknown type")
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
-        """Return a stored tensor as an array; text becomes an array of Python strings."""
+        """Convert a TensorProto to an array; strings become an object array of Python strings."""
         try:
             found = numpy_helper.to_array(tensor)
         except Exception as error:  # noqa: BLE001 (whatever a damaged tensor makes the package raise)
@@ -246,5 +252,5 @@ class parsed:
 
 
 def _versions(imports: Any) -> dict[str, int]:
-    """Return the versions of operator sets by domain."""
+    """Return the version of each imported operator set by domain; "" is ONNX's own domain."""
     return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in imports}

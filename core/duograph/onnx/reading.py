@@ -64,7 +64,11 @@ class OnnxCell(Cell):
             self._weights[name] = self._constant(name, array, name in wanted_on_host)
 
     def _constant(self, name: str, array: Array, on_host: bool) -> Value:
-        """Return an initializer as a Parameter, a Tensor or an array."""
+        """Return an initializer as a Parameter of the Cell, or as the array itself.
+
+        It stays an array if `on_host` (a node needs its values on the host), for 0-d and small
+        integer arrays, and for dtypes that Tensors lack.
+        """
         try:
             dtype = as_dtype(array.dtype)
         except TypeError:
@@ -93,7 +97,7 @@ class OnnxCell(Cell):
 
 
 def _result(value: Value) -> Value:
-    """Return a result as users get it: arrays as Tensors where there is such an element type."""
+    """Convert arrays among the results to Tensors, if a Tensor can have their dtype."""
     if isinstance(value, list):
         return [_result(v) for v in value]
     if isinstance(value, np.ndarray):
@@ -106,7 +110,7 @@ def _result(value: Value) -> Value:
 
 
 def _static_names(graph: Graph) -> Iterator[str]:
-    """Yield the names of values that some node needs on the host."""
+    """Yield the names of values that some node of a graph needs as arrays on the host."""
     for node in graph.nodes:
         if node.op_type == "Loop":
             yield from node.inputs[:2]

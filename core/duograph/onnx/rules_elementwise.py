@@ -49,7 +49,10 @@ def _register(table: dict[str, Callable[..., Any]]) -> None:
 
 
 def _aligned(node: Node, xs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return operands as they broadcast; before operator set 7 an attribute names the axis."""
+    """Reshape the second of two operands so that they broadcast by NumPy's rules.
+
+    Only operators before set 7 need it: their attribute `axis` says where the second one begins.
+    """
     axis = node.get("axis")
     if node.opset >= 7 or axis is None or len(xs) != 2:
         return xs
@@ -221,7 +224,7 @@ def dtype_of(number: int) -> np.dtype[Any]:
 
 
 def _known(dtype: np.dtype[Any]) -> DType | None:
-    """Return duograph's element type for NumPy's, or None."""
+    """Return duograph's dtype for a NumPy dtype, or None if there is none."""
     try:
         return as_dtype(dtype)
     except TypeError:
@@ -281,7 +284,7 @@ def cast_array(
 
 
 def _text(value: Any) -> str:
-    """Return a number as ONNX writes it."""
+    """Format a number as ONNX's Cast to string does, such as "INF" or "3"."""
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
             return "NaN"
@@ -301,7 +304,11 @@ def _to_float8(x: Array, dtype: np.dtype[Any], saturate: bool) -> Any:
 
 
 def _to_exponent(x: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str) -> Any:
-    """Return powers of two as float8e8m0; the round mode decides between two of them."""
+    """Convert numbers to float8e8m0, which stores powers of two only; the sign is lost.
+
+    `round_mode` ("up", "down" or "nearest") selects one of the two neighbouring powers. Too large
+    numbers become the largest power with `saturate`, else NaN.
+    """
     mantissa, exponent = np.frexp(np.abs(x))  # mantissa in [0.5, 1)
     exponent = exponent - 1
     exact = mantissa == 0.5
@@ -319,7 +326,7 @@ def _to_exponent(x: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str
 
 
 def _to_narrow(x: Array, dtype: np.dtype[Any]) -> Any:
-    """Return 4 or 2 bit integers: the low bits of integers, floats truncated first."""
+    """Convert numbers to integers of 4 or 2 bits, keeping the low bits; truncate floats first."""
     bits = int(dtype.name.lstrip("uint"))
     whole = (
         x.astype(np.float32).astype(np.int64) if x.dtype.kind not in "biu" else x.astype(np.int64)

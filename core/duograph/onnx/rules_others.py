@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 
 def _at(value: Value) -> int:
-    """Return a number that must be known on the host."""
+    """Convert a one-element array or Tensor to an int; it must be known on the host."""
     return int((value if isinstance(value, np.ndarray) else value.asnumpy()).reshape(()))
 
 
@@ -320,7 +320,10 @@ def _(
 
 
 def _overlap(top: Array, bottom: Array, i: int, j: int) -> float:
-    """Return the intersection of two boxes over their union."""
+    """Return the intersection over union of boxes number i and j.
+
+    `top` and `bottom` (n, 2) are the lower and upper corners of all boxes.
+    """
     sides = np.maximum(np.minimum(bottom[i], bottom[j]) - np.maximum(top[i], top[j]), 0)
     both = float(np.prod(sides))
     areas = [float(np.prod(bottom[k] - top[k])) for k in (i, j)]

@@ -21,7 +21,9 @@ Function = Callable[[Tensor], Tensor]
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Function:
-    """Return an activation function by ONNX's name of it.
+    """Return the function of one Tensor that ONNX calls `name`, with its parameters bound.
+
+    None stands for ONNX's default of alpha or beta.
 
     Raises:
         OnnxError: there is no such function.
@@ -50,7 +52,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Function:
 
 
 class _Settings:
-    """The attributes and inputs that all recurrent operators share.
+    """Attributes and input that all recurrent operators of ONNX share, in one form.
 
     Attributes:
         x: input (steps, batch, features).
@@ -81,11 +83,11 @@ class _Settings:
         self.clip = node.get("clip")
 
     def clipped(self, x: Tensor) -> Tensor:
-        """Return values limited to the attribute `clip`, if there is one."""
+        """Clamp `x` to [-clip, clip], the node's attribute; return it unchanged without one."""
         return x if self.clip is None else ops.clamp(x, -self.clip, self.clip)
 
     def initial(self, state: Tensor | None, hidden: int) -> list[Tensor]:
-        """Return the initial state of each direction: given, or zeros."""
+        """Return the initial state (batch, hidden) of each direction, zeros if `state` is None."""
         count, batch = len(self.reversed), self.x.shape[1]
         if state is None:
             return [ops.zeros((batch, hidden), self.x.dtype)] * count
@@ -98,15 +100,16 @@ class _Settings:
         step: Callable[[int, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]],
         lengths: Tensor | None,
     ) -> tuple[Tensor, ...]:
-        """Run all directions.
+        """Run all directions over all time steps.
 
         Args:
-            states: initial states of each direction; the first is the output.
-            step: from direction, input of one step and states to the next states.
-            lengths: of the sequences of the batch; what follows their end does not change states.
+            states: initial state tensors of each direction; the first one is also the output.
+            step: function from (direction, input of one step, states) to the next states.
+            lengths: lengths of the sequences, or None. After its end, a sequence's states do not
+                change and its output is 0.
 
         Returns:
-            the outputs of all steps, and the last of each state.
+            (outputs of all steps, the last of each state tensor).
         """
         steps = self.x.shape[0]
         outputs, last = [], []
@@ -132,7 +135,7 @@ class _Settings:
 
 
 def _gates(x: Tensor, w: Tensor) -> Tensor:
-    """Return x @ w.T for one step."""
+    """Return ``x @ w.T``, the input's term of all gates in one time step."""
     return ops.matmul(x, ops.transpose(w, (1, 0)))
 
 

@@ -23,7 +23,7 @@ __all__ = ["batch_norm"]
 
 
 def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    """Return log(sum(exp(x))), also of integers and of nothing."""
+    """Return log(sum(exp(x))) over axes, without overflow; also of integers and empty axes."""
     top = ops.amax(x, axes, True) if x.size else number_like(x, 0)
     top = ops.where(ops.isfinite(top), top, number_like(x, 0)) if x.dtype.is_floating else top
     total = ops.log(ops.sum(ops.exp(x - top), axes, True)) + top
@@ -47,7 +47,10 @@ _REDUCTIONS: dict[str, Callable[[Tensor, tuple[int, ...], bool], Tensor]] = {
 
 
 def _extreme(x: Tensor, axes: tuple[int, ...], keep: bool, largest: bool) -> Tensor:
-    """Return the extremes along axes; those of nothing are the type's own limits."""
+    """Return the maximum if `largest`, else the minimum, over axes.
+
+    Of no elements it is the limit of the dtype, such as -inf for a maximum.
+    """
     if all(x.shape[a] for a in axes):
         if x.dtype.kind == "b":
             return (ops.reduce_any if largest else ops.reduce_all)(x, axes, keep)
@@ -268,7 +271,10 @@ def _(node: Node, *xs: Tensor) -> Tensor:
 
 
 def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Any:
-    """Return a scale or zero point in a shape that broadcasts with the tensor."""
+    """Expand a scale or zero point of quantisation so that it broadcasts with a tensor of `shape`.
+
+    It may be for the whole tensor, for each index of an axis, or for each block of `block_size`.
+    """
     if v is None or not v.shape:
         return v
     axis = node.get("axis", 1) % len(shape)
@@ -353,7 +359,10 @@ def _(node: Node, x: Tensor) -> tuple[Tensor, ...]:
 
 
 def _shifted(x: Tensor, zero: Tensor | None, by_row: bool) -> Tensor:
-    """Return an integer tensor minus its zero point, as int32."""
+    """Return a quantised tensor minus its zero point, as int32.
+
+    With `by_row`, a vector of zero points has one per row.
+    """
     whole = ops.cast(x, int32)
     if zero is None:
         return whole

@@ -40,7 +40,10 @@ def _(node: Node, x: Tensor, grid: Tensor) -> Tensor:
 
 
 def _folded(p: Tensor, n: int, padding: str, corners: bool) -> Tensor:
-    """Return positions moved into the input, as the padding mode says."""
+    """Clamp or reflect sampling positions into an axis of `n` elements, as `padding` says.
+
+    With "zeros" they are returned unchanged. `corners` is ONNX's attribute align_corners.
+    """
     if padding == "border":
         return ops.clamp(p, 0.0, float(n - 1))
     if padding == "reflection":
@@ -57,7 +60,7 @@ def _folded(p: Tensor, n: int, padding: str, corners: bool) -> Tensor:
 
 
 def _sampled(x: Tensor, points: list[Tensor], order: int, padding: str, corners: bool) -> Tensor:
-    """Interpolate images (N, C, sizes) at positions (N, out sizes) of each axis.
+    """Interpolate images (N, C, sizes) at positions (N, out sizes), a tensor for each axis.
 
     `order` 0 takes the nearest element, 1 is linear, 2 cubic.
     """
@@ -93,7 +96,7 @@ def _sampled(x: Tensor, points: list[Tensor], order: int, padding: str, corners:
 
 
 def _cubic(d: Tensor) -> Tensor:
-    """Return the weight of cubic convolution with the coefficient -0.75 at a distance."""
+    """Return the weight of a sample at distance `d` in [0, 2] for cubic convolution (a = -0.75)."""
     a = -0.75
     near = ((a + 2) * d - (a + 3)) * d * d + 1.0
     return ops.where(d <= 1.0, near, ((d - 5.0) * d + 8.0) * d * a - 4.0 * a)
@@ -121,7 +124,11 @@ def _(node: Node, x: Tensor, rois: Array, batch: Array) -> Tensor:
 
 
 def _roi(image: Tensor, ys: Array, xs: Array, grid: tuple[int, ...], mode: str) -> Tensor:
-    """Return the averages (or largest samples) of bilinear samples (C, H, W) in each bin."""
+    """Pool one region of an image (C, H, W) to bins, from bilinear samples at ys and xs.
+
+    `grid` is (bins high, samples per bin, bins wide, samples per bin); a bin is the mean of its
+    samples or, for `mode` "max", the largest. Returns (C, bins high, bins wide).
+    """
     height, nh, width, nw = grid
     h, w = image.shape[1:]
     parts: list[Tensor] = []
@@ -139,7 +146,7 @@ def _roi(image: Tensor, ys: Array, xs: Array, grid: tuple[int, ...], mode: str) 
 
 
 def _linear_tap(p: Array, n: int, which: int) -> tuple[Array, Array]:
-    """Return index and weight of the lower (0) or upper (1) neighbour of positions."""
+    """Return (index, weight) of the lower (`which` 0) or upper (1) neighbour of positions."""
     outside = (p < -1.0) | (p > n)
     q = np.maximum(p, 0.0)
     low = np.minimum(np.floor(q), n - 1).astype(np.int64)

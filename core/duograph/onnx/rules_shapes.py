@@ -95,7 +95,7 @@ def _(node: Node, x: Tensor, split: Array | None = None) -> tuple[Tensor, ...]:
 
 
 def _sections(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
-    """Return slices of given lengths along an axis."""
+    """Split an axis into slices of the given lengths, whose sum must be its size."""
     if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 0:
         raise OnnxError(f"got parts of lengths {list(sizes)} of an axis of size {x.shape[axis]}")
     ends = np.cumsum(sizes).tolist()
@@ -153,7 +153,10 @@ def _(
 
 
 def _cropped(x: Tensor, low: list[int], high: list[int]) -> tuple[Tensor, list[int], list[int]]:
-    """Apply negative padding, which removes elements; return the rest to do."""
+    """Apply the negative ones among padding widths, which remove elements.
+
+    Returns (cropped tensor, low widths, high widths) with the negative widths replaced by 0.
+    """
     for a in range(x.ndim):
         first, last = max(-low[a], 0), max(-high[a], 0)
         if first or last:
@@ -243,7 +246,7 @@ def _(node: Node, x: Tensor, k: Array | None = None) -> Tensor:
 
 
 def _positions(index: Tensor, size: int) -> Tensor:
-    """Return indices with negative ones counted from the end."""
+    """Convert indices to int64 and add `size` to negative ones."""
     whole = ops.cast(index, int64)
     return ops.where(whole < 0, whole + size, whole)
 
@@ -276,7 +279,11 @@ def _(node: Node, x: Tensor, index: Tensor) -> Tensor:
 def _flat_positions(
     shape: Sequence[int], index: Tensor, batch: int, depth: int
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """Return positions in the flattened first `batch + depth` axes, and the other axes."""
+    """Convert the index tuples of GatherND or ScatterND to indices into flattened axes.
+
+    The first `batch + depth` axes of `shape` are flattened. Returns (1-d indices, the other axes'
+    sizes).
+    """
     lead = shape[: batch + depth]
     steps = [math.prod(lead[i + 1 :]) for i in range(len(lead))]
     whole = ops.cast(index, int64)
@@ -318,7 +325,10 @@ def _(node: Node, x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
 
 
 def _scattered(x: Tensor, at: Tensor, rows: Tensor, reduction: str) -> Tensor:
-    """Return `x` with rows written, added, multiplied or compared at positions of its axis 0."""
+    """Return a copy of `x` with `rows` written at positions `at` of axis 0.
+
+    With a `reduction`, they are added, multiplied, or combined by max or min instead.
+    """
     at = ops.reshape(at, (-1, 1))
     functions = {"none": ops.tensor_scatter_update, "add": ops.tensor_scatter_add,
                  "mul": ops.tensor_scatter_mul, "max": ops.tensor_scatter_max,

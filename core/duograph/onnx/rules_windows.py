@@ -75,7 +75,7 @@ def _(
 def _integer_conv(
     node: Node, x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Tensor | None
 ) -> Tensor:
-    """Return the convolution of quantised tensors as exact whole numbers in float64."""
+    """Return the convolution of quantised tensors, as whole numbers in float64, which are exact."""
     a, b = ops.cast(x, float64), ops.cast(w, float64)
     if x_zero is not None:
         a = a - ops.cast(x_zero, float64)
@@ -132,7 +132,10 @@ def _(node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
 def _transposed_pads(
     node: Node, spatial: Sequence[int], full: Sequence[int], strides: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Return what a transposed convolution cuts off at both ends of each axis."""
+    """Return (low, high) per axis: how much a transposed convolution removes at both ends.
+
+    `full` are the sizes without removal.
+    """
     n, mode, shape = len(spatial), node.get("auto_pad", "NOTSET"), node.get("output_shape")
     if shape is None and mode not in ("SAME_UPPER", "SAME_LOWER"):
         given = [0] * 2 * n if mode == "VALID" else node.get("pads", [0] * 2 * n)
@@ -148,7 +151,7 @@ def _transposed_pads(
 
 
 def _pooling(node: Node, x: Tensor) -> tuple[Any, ...]:
-    """Return kernel, strides, dilations, and the padding with and without that of `ceil_mode`."""
+    """Return (kernel, strides, dilations, pads, pads with ceil_mode's extra) of a pooling node."""
     kernel = tuple(node.get("kernel_shape"))
     strides, pads, dilations = windows_of(node, x.shape[2:], kernel)
     if not node.get("ceil_mode", 0) or node.get("auto_pad", "NOTSET") != "NOTSET":
@@ -185,7 +188,7 @@ def _(node: Node, x: Tensor) -> Any:
 
 
 def _window_sums(x: Tensor, node: Node) -> tuple[Tensor, Array]:
-    """Return the sum of each window, and how many cells of it count for an average."""
+    """Return (sums over the pooling windows, number of cells of each that an average counts)."""
     kernel, strides, dilations, own, pads = _pooling(node, x)
     n = len(kernel)
     c = x.shape[1]
@@ -342,7 +345,7 @@ def _targets(
     scales: Array | None,
     sizes: Array | None,
 ) -> tuple[list[int], list[float]]:
-    """Return the sizes and scales of the resized axes."""
+    """Return (new sizes, scales) of the resized axes from ONNX's inputs `scales` or `sizes`."""
     if sizes is None or not sizes.size:
         if scales is None or not scales.size:
             raise OnnxError("got neither scales nor sizes; wanted one of them")
@@ -359,7 +362,10 @@ def _targets(
 
 
 def _along(x: Tensor, axis: int, weights: Array) -> Tensor:
-    """Multiply an axis by a matrix (new size, old size); one that selects is a gather."""
+    """Multiply an axis by a matrix (new size, old size).
+
+    If each row of the matrix selects one element, a gather does it.
+    """
     chosen = weights.argmax(1)
     if np.array_equal(weights, np.eye(weights.shape[1])[chosen]):
         return gather(x, Tensor(chosen.astype(np.int64)), axis)
@@ -369,7 +375,10 @@ def _along(x: Tensor, axis: int, weights: Array) -> Tensor:
 
 
 def _source(m: int, n: int, scale: float, transform: str, region: tuple[float, float]) -> Array:
-    """Return the position in the input of each of `m` elements of the output."""
+    """Return the position in the input (size n) of each of `m` output elements of an axis.
+
+    `transform` is ONNX's coordinate_transformation_mode.
+    """
     i = np.arange(m, dtype=np.float64)
     if transform == "half_pixel":
         return (i + 0.5) / scale - 0.5
@@ -404,7 +413,10 @@ def _axis_weights(
     region: tuple[float, float],
     antialias: bool = False,
 ) -> tuple[Array, Array]:
-    """Return the matrix (m, n) that resizes an axis, and which results lie outside the input."""
+    """Return (matrix (m, n) that resizes an axis, which output elements lie outside the input).
+
+    `n` and `m` are the old and the new size.
+    """
     at = _source(m, n, scale, transform, region)
     wrong = (at < 0) | (at > n - 1)
     weights = np.zeros((m, n))

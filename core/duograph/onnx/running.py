@@ -124,14 +124,14 @@ def apply(node: Node, inputs: Sequence[Value]) -> list[Value]:
 
 
 def _failed(node: Node, why: str) -> OnnxError:
-    """Return the error of a node, with its name."""
+    """Return an OnnxError about a node, whose name precedes the reason `why`."""
     made = OnnxError(f"{node.label}: {why}")
     made.why = why
     return made
 
 
 def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
-    """Return the inputs of a node as its rule wants them: Tensors, and arrays where static."""
+    """Convert a node's inputs for its rule: to arrays where the rule needs values, else Tensors."""
     assert node.rule is not None
     wanted = node.rule.static
     return [
@@ -141,7 +141,7 @@ def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
 
 
 def static(value: Value) -> np.ndarray[Any, Any]:
-    """Return a value that must be known on the host as an array.
+    """Return a value as a NumPy array; it must be known on the host.
 
     Raises:
         NeedsValue: a compiled function computes the value.
@@ -167,7 +167,7 @@ def tensor_of(value: Value) -> Tensor:
 
 
 def _host_value(value: Value) -> Value:
-    """Return results that were computed on the host, as arrays."""
+    """Convert the Tensors in a result that was computed on the host to NumPy arrays."""
     if isinstance(value, (tuple, list)):
         return type(value)([_host_value(v) for v in value])
     return np.asarray(value.asnumpy()) if isinstance(value, Tensor) else value
@@ -214,7 +214,7 @@ def _version(proto: onnx.FunctionProto, default: int) -> int:
 
 
 def _function_of(schema: Any, node: Node, inputs: Sequence[Value]) -> onnx.FunctionProto | None:
-    """Return the function that defines an operator for inputs of these types, if it has one."""
+    """Return the function by which ONNX defines an operator for these inputs' types, or None."""
     if schema.has_function:
         return schema.function_body
     if not schema.has_context_dependent_function:

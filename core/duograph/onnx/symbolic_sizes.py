@@ -1,8 +1,8 @@
 """Sizes that an exported model leaves open, such as the number of rows of a batch.
 
-The front end traces a network for fixed sizes. Here it is traced for three assignments of sizes,
-and the three models are compared: they must have the same nodes, and a constant that differs must
-be a number that the open sizes determine. `export` is the only caller.
+`export` is the only caller. The front end traces a network for fixed sizes. Here it is traced for
+three assignments of sizes, and the three models are compared: they must have the same nodes, and a
+constant that differs must be a number that the open sizes determine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Sizes:
     fixed_results: list[list[bool]] = dataclasses.field(default_factory=list)
 
     def group(self, key: Callable[[int, int], object]) -> None:
-        """Make open axes with equal keys one symbol."""
+        """Assign one symbol to all open axes (input, axis) for which `key` returns the same."""
         found: dict[object, list[tuple[int, int]]] = {}
         self.named = []
         for i, x in enumerate(self.inputs):
@@ -131,7 +131,11 @@ def unified(sizes: Sizes, write: Callable[[Sequence[Tensor]], M]) -> M:
 
 
 def _merge(sizes: Sizes, models: Sequence[Written]) -> None:
-    """Make the first model right for all sizes; compare it with the others."""
+    """Change the first of three models so that it is right for all sizes.
+
+    `models` were written for three assignments of sizes. Constants that differ among them are
+    computed from the sizes; any other difference raises OnnxError.
+    """
     first, *others = [m.writer for m in models]
     for other in others:
         _compare(first.scope.nodes, other.scope.nodes, first)
@@ -175,7 +179,7 @@ def _depends(w: Writer, name: str, values: Sequence[Any]) -> OnnxError:
 
 
 def _readers(nodes: Sequence[onnx.NodeProto], name: str) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes that read a value, those of branches and loop bodies included."""
+    """Yield the nodes that have `name` as an input, those of branches and loop bodies included."""
     for node in nodes:
         if name in node.input:
             yield node
@@ -185,7 +189,7 @@ def _readers(nodes: Sequence[onnx.NodeProto], name: str) -> Iterator[onnx.NodePr
 
 
 class _Computed:
-    """Nodes that compute constants from the open sizes, at the start of the model."""
+    """Creates the nodes, at the start of a model, that compute constants from the open sizes."""
 
     def __init__(self, sizes: Sizes, w: Writer, inputs: Mapping[int, str]) -> None:
         self.inputs = inputs
@@ -195,7 +199,7 @@ class _Computed:
         self.nodes: list[onnx.NodeProto] = []
 
     def replace(self, name: str, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Compute an initializer from the open sizes.
+        """Replace an initializer by nodes that compute it from the open sizes.
 
         Args:
             name: of the initializer.
@@ -229,7 +233,7 @@ class _Computed:
         self.nodes += scope.nodes
 
     def _size(self, symbol: int) -> str:
-        """Return the name of an open size as a 0-d int64 value."""
+        """Return the name of the 0-d int64 value of an open size, read from an input's shape."""
         made = self.names.get(symbol)
         if made is None:
             i, axis = self.sizes.symbols[symbol][0]
@@ -239,7 +243,7 @@ class _Computed:
         return made
 
     def _number(self, formula: Formula, dtype: np.dtype[Any]) -> str:
-        """Write a formula as a 0-d value of an element type."""
+        """Write nodes that evaluate a formula; return the name of their 0-d value of `dtype`."""
         w = self.w
         wide: Any = np.int64 if formula.inverse is False and dtype.kind == "i" else np.float64
         value = w.constant(np.array(formula.factor, wide))
@@ -268,7 +272,7 @@ class Formula:
 
 
 def _formula(row: Sequence[float], n_symbols: int) -> Formula | None:
-    """Return the formula that yields three values for the three assignments, or None."""
+    """Return a formula of the open sizes with the three values `row`, or None."""
     if len(set(row)) == 1 and isinstance(row[0], int):
         return Formula(int(row[0]), (), 0)
     for inverse in (False, True):
@@ -285,9 +289,10 @@ def _formula(row: Sequence[float], n_symbols: int) -> Formula | None:
 
 
 def _fitted(values: Sequence[int], symbols: tuple[int, ...], inverse: bool) -> Formula | None:
-    """Return the formula with a given product of sizes that yields the values, or None.
+    """Return the formula ``factor * product of sizes + added`` with three given values, or None.
 
-    A quotient is accepted only if the division is exact for every size: rounding is not known.
+    `symbols` are the sizes of the product. With `inverse`, the values are reciprocals: a quotient
+    is accepted only if the division is exact for every size, as rounding is not known.
     """
     products = [int(np.prod([sizes[s] for s in symbols])) for sizes in _ASSIGNMENTS]
     factor = Fraction(values[1] - values[0], products[1] - products[0])

@@ -1,8 +1,8 @@
 """The package of all ops: functions, primitive classes and Tensor methods, listed by family.
 
-Users call its functions. Each family of ops is a module of this package. Families without ops and
-Tensor methods, and all primitive classes, are made when a name is first asked for that the other
-families lack, so that `import duograph` stays fast.
+Users call its functions. Each family of ops is a module of this package. Most families are imported
+with the package. The families in `_LATE` and all primitive classes are loaded only when a user
+first asks for a name that is not yet defined, so that `import duograph` stays fast.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ _public = {"Primitive", "Tensor"}
 
 
 def _export(family: ModuleType) -> None:
-    """Make the public names of a family names of this package."""
+    """Copy the public names of an op family, a module, into this package's namespace."""
     _public.update(family.__all__)
     for name in family.__all__:
         value = getattr(family, name)
@@ -248,7 +248,7 @@ _registry.on_disabled.append(extensions.withdraw)
 
 
 def _public_name(name: str) -> object:
-    """Return the object that users find as ``duograph.ops.NAME``, or None."""
+    """Return the object that users find as ``duograph.ops.NAME``, or None if there is none."""
     try:
         return globals()[name] if name in globals() else __getattr__(name)
     except AttributeError:
@@ -259,13 +259,13 @@ _rules.public_names = _public_name
 
 
 class _Late:
-    """What is made at the first request for a name that the package lacks."""
+    """The state of lazy loading: whether the late families were imported already."""
 
     def __init__(self) -> None:
         self.begun = False
 
     def load(self) -> None:
-        """Import the late families and create all primitive classes, once."""
+        """Import the late op families and create all primitive classes, in the first call only."""
         with _late_lock:  # another thread waits until the names are there
             if self.begun:
                 return
@@ -288,7 +288,11 @@ _late = _Late()
 
 
 def __getattr__(name: str) -> Any:
-    """Return a late name, an op of a plugin, or what has replaced an old name of MindSpore's."""
+    """Return the attribute `name` of the package when it is not yet in its namespace.
+
+    Loads the late families first. After them come an op that a plugin registered, and the
+    replacement of a name that MindSpore has removed. Raises AttributeError if none has the name.
+    """
     if name == "__all__":
         _late.load()
         return sorted(_public)
@@ -305,6 +309,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the package, those of the late families included."""
+    """Return the sorted names of the package, with those of the lazily loaded families."""
     _late.load()
     return sorted(globals())

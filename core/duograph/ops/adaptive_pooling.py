@@ -31,7 +31,12 @@ __all__ = [
 
 
 def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
-    """Return (input indices, mask, count) of each output cell's pooling window."""
+    """Divide an axis of size `n` into `out` adaptive pooling windows.
+
+    Returns (indices, mask, count). `indices` (out, longest window) has the input positions of each
+    window, `mask` is False where a window is shorter than the longest, and `count` (out,) is the
+    length of each window.
+    """
     try:
         begin = np.arange(out) * n // out
     except MemoryError as error:

@@ -94,7 +94,10 @@ class Logit(Primitive):
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return ``log(x / (1 - x))``, element by element."""
+        """Return ``log(x / (1 - x))``, element by element.
+
+        If `eps` of the constructor is not negative, x is first clamped to [eps, 1 - eps].
+        """
         return exponential.logit.public(x, None if self.eps < 0 else self.eps)
 
 
@@ -106,7 +109,10 @@ class IsClose(Primitive):
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
 
     def __call__(self, input: Tensor, other: Tensor) -> Tensor:
-        """Return a bool tensor: True where the elements of x and y are close."""
+        """Return a bool tensor: True where the elements of `input` and `other` are close.
+
+        Close means within the tolerances `rtol` and `atol` of the constructor.
+        """
         found = comparison.isclose(input, other, self.rtol, self.atol, self.equal_nan)
         return found
 

@@ -46,9 +46,10 @@ def expand_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _sum_heads(x: Tensor, own: int) -> Tensor:
-    """Sum gradients of key or value heads over the query heads that share each of them.
+    """Sum gradients over the query heads that share one key or value head.
 
-    `x` has one gradient per query head; the result has `own` heads.
+    `x` has shape (batch, query heads, length, features); the result has `own` heads, the number of
+    key or value heads.
     """
     batch, heads, length, width = x.shape
     if own == heads:
@@ -105,9 +106,14 @@ def _backward(
     dout: Tensor,
     rows: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return the attention weights, and the gradient of the scores (the softmax's input).
+    """Recompute the attention weights from the saved logarithm of their sums, and differentiate.
 
-    `rows` is subtracted from the gradient of the weights.
+    Args:
+        kept: (scale, low, high, log_sum); `log_sum` is the logsumexp of each row of scores.
+        dout: cotangent of the attention's result.
+        rows: for each row, the sum that the gradient of the softmax subtracts.
+
+    Returns (weights, gradient of the scores, which are the softmax's input).
     """
     scale, low, high, log_sum = kept
     shape = (*log_sum.shape, 1)
@@ -134,7 +140,8 @@ def _gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value, and of the scores (the softmax's input).
 
-    All but the last have the layout and dtype of their operand.
+    The first three have the layout and dtype of their operand. `dout` and `dlog_sum` are the
+    cotangents of the two results `out` and `log_sum`.
     """
     q, k, v, o, do = (permuted(x, AXES[layout]) for x in (query, key, value, out, dout))
     rows = reduce_sum(widened(do) * widened(o), (3,), False)
@@ -263,7 +270,10 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 
 
 def _no_gradient(mask: Tensor | None) -> object:
-    """Return the gradient of an attention mask that affects nothing: zeros, or NO_GRAD."""
+    """Return the cotangent of an attention mask through which no gradient flows.
+
+    It is NO_GRAD for no mask or a bool mask, else zeros of the mask's shape and dtype.
+    """
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
 
@@ -352,7 +362,11 @@ def self_attention_grad(
 
 
 def _parts(x: Tensor, heads: int, own: int) -> list[Tensor]:
-    """Slice the projection `x` into query, key and value; split their features into heads."""
+    """Slice a joint projection into query, key and value, and split their features into heads.
+
+    `x` has shape (batch, length, (heads + 2 * own) * width). The result is a list of three tensors
+    of shape (batch, length, heads or own, width); `own` is the number of key and value heads.
+    """
     if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
         raise ShapeError(
             f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} "

@@ -132,7 +132,10 @@ def flash_attention_score(
 def _checked_layout(
     query: Tensor, key: Tensor, value: Tensor, heads: int, keep_prob: float, input_layout: str
 ) -> str:
-    """Check the arguments of attention; return the op's name for the layout `input_layout`."""
+    """Raise an error for invalid arguments of attention; return the internal name of the layout.
+
+    `input_layout` is MindSpore's name, such as ``"BNSD"``.
+    """
     layout = _LAYOUTS.get(input_layout) if isinstance(input_layout, str) else None
     if layout is None:
         raise ArgumentValueError(
@@ -165,7 +168,11 @@ def _with_dropout(
 ) -> Tensor:
     """Compute attention with dropout of the attention weights, which are stored in full.
 
-    `settings` are the attributes scale, low, high and layout of the op `attention`.
+    Args:
+        drop_mask: packed bits of the weights to keep, or None for random ones.
+        settings: the attributes (scale, low, high, layout) of the op `attention`.
+
+    Returns the attention's result, with the layout and dtype of `query`.
     """
     scale, low, high, layout = settings
     axes = AXES[layout]
@@ -208,9 +215,15 @@ def _with_heads(
 def _band(
     mode: object, queries: int, keys: int, before: int, behind: int, mask: Tensor | None
 ) -> tuple[int, int, Tensor | None]:
-    """Return (first, last, mask): the keys that query 0 may attend to, for a `sparse_mode` number.
+    """Convert a `sparse_mode` number to a band of keys and the mask to apply as well.
 
-    `mask` is the attention mask to apply as well, or None.
+    Returns (low, high, mask): query i may attend to the keys i + low .. i + high. Modes: 0 is
+    `mask` within a band if there is a mask, 1 is `mask` alone, 2 and 3 are causal (for the first
+    and the last query aligned with the first and the last key), 4 is a band at the last key. The
+    mask is None in modes 2 to 4.
+
+    Args:
+        before, behind: MindSpore's pre_tokens and next_tokens, which bound the band.
     """
     least, most, last = -queries, keys, keys - queries
     if mode == 2:
@@ -239,7 +252,11 @@ def _band(
 
 
 def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | None:
-    """Combine `attn_mask` and `real_shift` into one attention mask with four axes, or None."""
+    """Combine the masks `attn_mask` (`seen`) and `real_shift` (`shift`); None if both are None.
+
+    The result has four axes. It is the bool mask without a shift, else a tensor of `dtype` that is
+    `shift`, or -inf where the user's mask forbids a key.
+    """
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):
             raise DTypeError(f"{_NAME}: got attn_mask of {seen.dtype.name}; wanted bool or uint8")
@@ -259,7 +276,11 @@ def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | N
 
 
 def _dropped(weights: Tensor, mask: Tensor | None, keep: float) -> Tensor:
-    """Apply dropout to attention weights, with the bits of `mask` or else with random numbers."""
+    """Apply dropout to attention weights, with the bits of `mask` or else with random numbers.
+
+    `mask` is uint8, with one bit per weight, the lowest bit first. `keep` is the probability that a
+    weight is kept; kept weights are divided by it.
+    """
     if mask is None:
         return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)
     *lead, keys = weights.shape

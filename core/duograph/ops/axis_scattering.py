@@ -55,7 +55,7 @@ def index_write(
 def _tensor_index_fill(
     self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
 ) -> Tensor:
-    """Return a copy with the slices at given indices of an axis filled. See `ops.index_fill`."""
+    """Return a copy whose slices at `index` of an axis are `value`. See `ops.index_fill`."""
     return index_fill(self, dim if axis is None else axis, index, value)
 
 

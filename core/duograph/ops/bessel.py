@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _series(t: Array, coefficients: Sequence[float]) -> Array:
-    """Return a Chebyshev series at `t`, by Clenshaw's recurrence."""
+    """Evaluate a Chebyshev series with the given coefficients at each `t` in [-1, 1] (Clenshaw)."""
     later = last = np.zeros_like(t)
     for c in coefficients[:0:-1]:
         later, last = c + 2 * t * later - last, later
@@ -37,7 +37,10 @@ def _series(t: Array, coefficients: Sequence[float]) -> Array:
 
 
 def _modified_first(x: Array, order: int) -> Array:
-    """Return exp(-|x|) I(x)."""
+    """Return exp(-|x|) I(x), I being the modified Bessel function of the first kind.
+
+    `order` is 0 or 1.
+    """
     a = np.abs(x)
     near, far = (tables.I1_NEAR, tables.I1_FAR) if order else (tables.I0_NEAR, tables.I0_FAR)
     small = _series(np.minimum(a, 8) / 4 - 1, near)
@@ -50,7 +53,10 @@ def _modified_first(x: Array, order: int) -> Array:
 
 
 def _modified_second(x: Array, order: int) -> Array:
-    """Return exp(x) K(x): infinite at 0, NaN below."""
+    """Return exp(x) K(x), K being the modified Bessel function of the second kind.
+
+    `order` is 0 or 1. The result is infinite at 0 and NaN for negative x.
+    """
     a = np.clip(x, np.finfo(np.float64).tiny, 2)
     t = a * a / 2 - 1
     logarithm = np.log(a / 2) * np.exp(a) * _modified_first(a, order)
@@ -65,7 +71,7 @@ def _modified_second(x: Array, order: int) -> Array:
 
 
 def _far(a: Array, order: int) -> tuple[Array, Array]:
-    """Return (J, Y) of numbers of at least 8."""
+    """Return the Bessel functions (J, Y) of order 0 or 1 for numbers `a` of at least 8."""
     p, q = (tables.P1_FAR, tables.Q1_FAR) if order else (tables.P0_FAR, tables.Q0_FAR)
     t = 128 / (a * a) - 1
     # cos and sin of a - pi / 4, or of a - 3 pi / 4, times sqrt(2): the difference would be rounded
@@ -104,7 +110,10 @@ def _second(x: Array, order: int) -> Array:
 
 
 def _grown(values: Array, x: Array) -> Array:
-    """Return values * exp(|x|), in two factors: exp alone overflows earlier than I."""
+    """Return values * exp(|x|), in two factors: exp alone overflows earlier than I.
+
+    `values` is the Bessel function I(x) scaled by exp(-|x|).
+    """
     half = np.exp(np.abs(x) / 2)
     return np.where(np.isinf(x), np.copysign(np.inf, values), values * half * half)
 
@@ -148,7 +157,7 @@ def _(x, kind):
 
 
 def _over(value: Tensor, x: Tensor) -> Tensor:
-    """Return value / x, and its limit 1/2 at 0."""
+    """Return value / x, and the limit 1/2 where x is 0 (used for I1(x) / x and J1(x) / x)."""
     zero = x == 0
     return select(zero, 0.5, true_divide(value, select(zero, 1, x)))
 

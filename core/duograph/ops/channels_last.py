@@ -26,7 +26,10 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def _infer(first: Op, types: tuple[TensorType, ...], **attributes: object) -> TensorType:
-    """Return the result type of a channels-last op, from its channels-first counterpart."""
+    """Infer the result type of a channels-last op from its channels-first op `first`.
+
+    The channels of the first operand and of the result are last; other operands are as for `first`.
+    """
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
     found = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
     made: TensorType = found[0] if isinstance(found, tuple) else found

@@ -107,7 +107,7 @@ class Broadcast(Primitive):
         self.group = group
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the inputs as a tuple, unchanged: there is only one device."""
+        """Return a tuple with the input tensors, unchanged: there is only one device."""
         return tuple(identity(x) for x in input_x)
 
 
@@ -115,7 +115,7 @@ class _Summary(Primitive):
     _owner = ""
 
     def __call__(self, name: str, value: object) -> None:
-        """Check that `name` is a non-empty string; the value is not recorded, as a warning says."""
+        """Check that `name` is a non-empty string, and warn that the value is not recorded."""
         warn_moot(self._owner)
         if not isinstance(name, str) or not name:
             raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")

@@ -248,7 +248,7 @@ class AddN(Primitive):
     op = add
 
     def __call__(self, x: Sequence[Tensor]) -> Tensor:
-        """Return the sum of the tensors."""
+        """Return the elementwise sum of a sequence of tensors."""
         return addn(x)
 
 
@@ -298,9 +298,9 @@ def _(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | 
 
 
 def _limited(x: Tensor, limit: Tensor | Number, below: bool) -> Tensor:
-    """Return x, or a limit that it is below or above.
+    """Clamp `x` at one limit: a lower bound if `below` is True, else an upper bound.
 
-    The whole gradient of an x that equals the limit is its own. A limit of NaN gives NaN.
+    Where x equals the limit, the whole gradient flows to x. A limit of NaN results in NaN.
     """
     if not x.dtype.is_floating:
         return maximum(x, limit) if below else minimum(x, limit)

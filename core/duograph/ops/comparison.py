@@ -562,7 +562,7 @@ _COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, 
 
 @tensor_method("__eq__")
 def _tensor_eq(self: Tensor, other: object) -> Tensor | bool:
-    """Implement ``x == y`` by element; False if `y` is no number, tensor or array."""
+    """Implement ``x == other`` by element; False if `other` is no number, tensor or array."""
     return equal(self, other) if isinstance(other, _COMPARABLE) else False
 
 

@@ -35,7 +35,10 @@ _INFINITY = np.complex128(np.inf)
 
 
 def _j(part: float) -> np.complex128:
-    """Return an imaginary number, such as an infinity, whose real part is 0."""
+    """Return the complex number ``0 + part * i``, also for an infinite part.
+
+    Python's ``part * 1j`` would have a real part of NaN then.
+    """
     out = np.zeros((), np.complex128)
     out.imag = part
     return np.complex128(out)
@@ -216,7 +219,11 @@ def _(x):
 
 
 def _of_complex(of: Op) -> Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Tensor]]:
-    """Decorator that sets how other ops compute an op of a complex operand."""
+    """Decorator that gives an op another decomposition for complex operands.
+
+    The decorated function computes the op from other ops. The op's own decomposition remains in use
+    for real operands.
+    """
     of_real = of.decompose_rule
 
     def attach(rule: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -291,7 +298,7 @@ def _(z):
 
 
 def _tanh_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the real and imaginary part of tanh(x + iy); nothing overflows."""
+    """Return the real and imaginary part of tanh(x + iy), without overflow for large x."""
     a = abs(x)
     e = exp(-2 * a)
     m = neg(expm1(-2 * a))
@@ -313,12 +320,15 @@ def _(z):  # the parts of tanh(y + ix), exchanged
 
 
 def _with_sign(x: Tensor, size: Tensor) -> Tensor:
-    """Return the non-negative `size` with the sign of `x`; that of a zero names a branch."""
+    """Return the non-negative `size` with the sign of `x`, also of -0.0.
+
+    The sign of a zero tells on which side of a branch cut a complex argument is.
+    """
     return select(logical_or(x < 0, true_divide(1, x) < 0), neg(size), size)
 
 
 def _atan_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the real and imaginary part of atan(x + iy)."""
+    """Return the real and imaginary part of atan(x + iy), for real tensors x and y."""
     a, b = abs(x), abs(y)
     size = maximum(a, b)
     large = size > 1e9  # atan(z) = +-pi/2 - 1/z up to 1/z^3; squares of larger parts may overflow
@@ -352,9 +362,10 @@ def _(z):  # the parts of atan(y + ix), exchanged
 
 
 def _asinh_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the real and imaginary part of asinh(x + iy).
+    """Return the real and imaginary part of asinh(x + iy), for real tensors x and y.
 
-    Computed in the first quadrant, where nothing cancels and no root is on its branch cut.
+    They are computed for |x| and |y|, where no cancellation occurs and no square root is taken on
+    its branch cut; then they get the signs of x and y.
     """
     w = complex(abs(x), abs(y))
     large = abs(w) > 1e9

@@ -69,7 +69,11 @@ def _(x, w, stride, padding, dilation, groups):
 def _taps(
     kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Yield (index, slices of the padded input that it multiplies) for each kernel element."""
+    """Yield (index, slices) for each element of a convolution kernel.
+
+    `slices` select the elements of the padded input, over its spatial axes, that this kernel
+    element multiplies: one for each of the `out` output positions.
+    """
     for k in np.ndindex(*kernel):
         yield (
             k,
@@ -119,7 +123,10 @@ def _columns(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Unroll a convolution's input (im2col) to (N, groups, C / groups * kernel, output)."""
+    """Unroll a convolution's input to columns (im2col), one per output position.
+
+    The result has shape (N, groups, C / groups * kernel elements, output positions).
+    """
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
     return reshape_to(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))

@@ -62,7 +62,7 @@ class _Conv(Primitive):
         )
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Return the convolution of x and weight."""
+        """Return the convolution of `x` with `weight`, with the settings of the constructor."""
         last = self.data_format == "NHWC"
         if last:
             x, weight = last_to_first(x), last_to_first(weight)
@@ -114,7 +114,10 @@ class DepthwiseConv2dNative(_Conv):
         super().__init__(channel_multiplier, kernel_size, 1, pad_mode, pad, stride, dilation)
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Convolve x with a weight of shape (channel_multiplier, C, kernel...)."""
+        """Convolve each channel of x alone; `weight` has shape (channel_multiplier, C, kernel...).
+
+        The result has C * channel_multiplier channels.
+        """
         c = x.shape[1]
         m = weight.shape[0]
         w = reshape_to(transpose_by(weight, (1, 0, 2, 3)), (c * m, 1, *weight.shape[2:]))
@@ -167,7 +170,10 @@ class Conv2DBackpropInput(Primitive):
         self.data_format = wanted_format(name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor, input_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient with respect to the input, whose shape is `input_size`."""
+        """Return the gradient of a convolution's input, from `dout`, the cotangent of its result.
+
+        `input_size` is the input's shape, which the gradient has too.
+        """
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
             self.name,
@@ -223,7 +229,10 @@ class Conv2DBackpropFilter(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, input: Tensor, weight_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient with respect to the weight, whose shape is `weight_size`."""
+        """Return the gradient of a convolution's weight, from `dout`, the cotangent of its result.
+
+        `weight_size` is the weight's shape, which the gradient has too.
+        """
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
             self.name,

@@ -1,6 +1,7 @@
 """The primitive ops that create tensors (constants, counters), and the ones that cast dtypes.
 
-The families of `ops` import them from here; users call `cast` alone.
+The other families of `ops` import these ops from here; users call `cast` alone. This module must
+not import a family that is built on it.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def empty(
 
 
 def _on(made: Tensor, device: str | None) -> Tensor:
-    """Return a new tensor on a device; None leaves it where it is."""
+    """Move the new tensor `made` to `device`; return it unchanged if `device` is None."""
     return made if device is None else made.move_to(device)
 
 
@@ -161,9 +161,13 @@ def full(
 def _repeated(
     value: object, shape: Callable[[], tuple[int, ...]], dtype: DTypeLike | None
 ) -> Tensor | None:
-    """Return a tensor of one value that a derivative records or a graph computes; else None.
+    """Broadcast a one-element tensor `value` to a shape, so that gradients flow to it; or None.
 
-    Gradients flow to the value, unless the result is of integers.
+    Returns None, and the caller makes a constant, unless `value` is a tensor that eager
+    differentiation records or a graph computes, and the result is floating or complex.
+
+    Args:
+        shape: function that returns the result's shape.
     """
     if not isinstance(value, Tensor) or value.size != 1:
         return None

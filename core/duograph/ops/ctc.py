@@ -174,10 +174,18 @@ def _tables(
     blank: int,
     single: bool,
 ) -> tuple[Array, ...]:
-    """Return the NumPy index tables and divisors of a CTC (speech alignment) loss.
+    """Check CTC's targets and lengths; return the NumPy index tables and divisors of the loss.
 
-    They are the labels extended with blanks, the steps that may skip a blank, the two final states
-    of each item as flat indices, the empty targets, and the divisors of the mean.
+    Returns (labels, skip, last, before, empty, divisors). `labels` (batch, 2 * longest + 1) has the
+    targets with a blank around each. `skip` is True where a path may enter without the blank
+    before. `last` and `before` are the two final states of each batch item, as indices into the
+    flattened forward variables. `empty` tells which items have no target, and `divisors` are for
+    the mean.
+
+    Args:
+        table: targets, padded (batch, longest) or concatenated (1-d).
+        in_len, out_len: number of time steps and of targets of each batch item.
+        size: (time steps, batch size, classes, longest target or None).
     """
     steps, batch, classes, longest = size
     if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
@@ -209,7 +217,11 @@ def _tables(
 
 
 def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
-    """Return each item's CTC loss (negative log likelihood) from forward variables `alpha`."""
+    """Return each batch item's CTC loss (negative log likelihood) from forward variables `alpha`.
+
+    `last` and `before` are the indices, into the flattened `alpha`, of the two states in which a
+    path may end. Where `empty` is True, only `last` counts.
+    """
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

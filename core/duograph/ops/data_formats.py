@@ -60,9 +60,10 @@ class DataFormatDimMap(Primitive):
         self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return, for each axis number, where the source has the axis that the destination names.
+        """Translate axis numbers of the destination format to those of the source format.
 
-        Negative numbers count from the end.
+        Example: from NHWC to NCHW, axis 1 (C of the destination) becomes 3. Negative axes count
+        from the end.
         """
         places = np.array([self.src_format.index(c) for c in self.dst_format], x.dtype.np)
         return gather(Tensor(places), x, 0)

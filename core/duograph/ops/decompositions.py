@@ -120,7 +120,10 @@ def _(x, out, dout, full):
 
 
 def _inverse(x: Tensor) -> Tensor:
-    """Return the inverse of matrices, of complex ones by that of [[re, -im], [im, re]]."""
+    """Return the inverse of real or complex square matrices (..., n, n).
+
+    For a complex matrix, it inverts the real matrix [[re, -im], [im, re]].
+    """
     if not x.dtype.is_complex:
         return inverse(x)
     a, b = real(x), imag(x)
@@ -386,7 +389,7 @@ class Eig(Primitive):
         self.compute_v = compute_v
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (eigenvalues, eigenvectors)."""
+        """Return (eigenvalues, eigenvectors); without `compute_v`, the second is a 0-d zero."""
         values, vectors = eig(x)
         if self.compute_v:
             return values, vectors
@@ -404,7 +407,10 @@ _PADE = (
 
 
 def _expm(x: Array) -> Array:
-    """Return the exponential of one matrix (Higham, 2005: a Pade approximant of degree 13)."""
+    """Return the exponential of one matrix, by scaling and squaring (Higham, 2005).
+
+    A Pade approximant of degree 13 computes the exponential of the scaled matrix.
+    """
     size = np.abs(x).sum(0).max(initial=0.0)
     if not np.isfinite(size):
         return np.full_like(x, np.nan)
@@ -425,7 +431,11 @@ def _expm(x: Array) -> Array:
 
 
 def _logm(x: Array) -> Array:
-    """Return the principal logarithm of one matrix, by roots (Denman and Beavers, 1976)."""
+    """Return the principal logarithm of one square matrix.
+
+    Square roots (Denman and Beavers, 1976) bring the matrix near the identity, where a series
+    converges; the result is scaled back.
+    """
     eye = np.eye(len(x), dtype=x.dtype)
     roots = 0
     while np.abs(x - eye).sum(0).max(initial=0.0) > 0.25 and roots < 60:

@@ -261,7 +261,10 @@ def _(bboxes, iou_threshold):
 
 
 def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
-    """Return the two cells around each position on an axis of `size` cells, with linear weights."""
+    """Return the two cells beside each position `p` on an axis, for linear interpolation.
+
+    The result is [(index, weight), (index, weight)]; `size` is the number of cells of the axis.
+    """
     low = stop_gradient(floor(p))
     part = p - low
     first = minimum(cast_to(low, int64), fill((), size - 1, int64))
@@ -270,11 +273,10 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Interpolate feature maps bilinearly at positions (y, x).
+    """Interpolate feature maps bilinearly at positions (y, x); return a tensor (n, p, q, C).
 
-    `rows` has the maps as (cells, C), and each box's map begins at row `start`. Positions have
-    shape
-    (n, p, q); the result has (n, p, q, C).
+    `rows` (cells, C) has the cells of all maps, one map after another; each box's map begins at row
+    `start`, which broadcasts with `y` and `x` (n, p, q), positions in units of cells.
     """
     total: Tensor | None = None
     for iy, wy in _corners(y, height):
@@ -534,7 +536,7 @@ class BoundingBoxDecode(Primitive):
         )
 
     def __call__(self, anchor_box: Tensor, deltas: Tensor) -> Tensor:
-        """Return the boxes that the offsets `deltas` from the anchors describe."""
+        """Return the boxes that result from moving `anchor_box` by the encoded offsets `deltas`."""
         return bounding_box_decode.public(
             anchor_box, deltas, self.max_shape, self.means, self.stds, self.wh_ratio_clip
         )
@@ -554,7 +556,10 @@ class NMSWithMask(Primitive):
         self.iou_threshold = float(iou_threshold)
 
     def __call__(self, bboxes: Tensor) -> Tensor:
-        """Return (boxes by descending score, their indices, mask of the boxes that are kept)."""
+        """Apply non-maximum suppression to boxes (n, 5): four coordinates and a score.
+
+        Returns (boxes by descending score, their indices in `bboxes`, mask of the boxes to keep).
+        """
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
         return nms_with_mask(bboxes, self.iou_threshold)

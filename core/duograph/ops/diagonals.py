@@ -59,7 +59,7 @@ def _int(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """Convert a diagonal's number to an int, clamped to -rows .. columns so that it fits int32."""
+    """Check the number of a diagonal; clamp it to -rows .. columns so that it fits int32."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
 
@@ -453,7 +453,7 @@ _ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
 
 
 def _several(name: str, k: object) -> tuple[int, int] | None:
-    """Return the lowest and highest of several diagonals, or None for one."""
+    """Return (lowest, highest) if `k` names a range of diagonals, or None if it names one."""
     if isinstance(k, Tensor):
         k = k.tolist()
     if not isinstance(k, (tuple, list)) or len(k) != 2:
@@ -465,7 +465,11 @@ def _several(name: str, k: object) -> tuple[int, int] | None:
 
 
 def _place(align: str, at: int, spare: int) -> int:
-    """Return where diagonal `at` begins in a row with `spare` more elements than it has."""
+    """Return the column where the elements of diagonal number `at` begin in a padded row.
+
+    `align`, such as ``"RIGHT_LEFT"``, aligns diagonals above and below the main one; the row has
+    `spare` padding elements.
+    """
     above, below = align.split("_")
     return 0 if "LEFT" in (above if at >= 0 else "", below if at <= 0 else "") else spare
 
@@ -478,7 +482,7 @@ def _banded(
     padding: Tensor | Number,
     align: str,
 ) -> Tensor:
-    """Return matrices with the rows of `x` as diagonals, the highest first."""
+    """Return matrices whose diagonals k[0] .. k[1] are the rows of `x`, the highest first."""
     low, high = k
     if x.ndim < 2 or x.shape[-2] != high - low + 1:
         raise ShapeError(
@@ -499,7 +503,7 @@ def _banded(
 
 
 def _with_band(base: Tensor, x: Tensor, k: tuple[int, int], align: str, name: str) -> Tensor:
-    """Return matrices with several diagonals replaced by the rows of `x`."""
+    """Return the matrices `base` with the diagonals k[0] .. k[1] replaced by the rows of `x`."""
     longest = max(diagonal_length(base.shape, at) for at in range(k[0], k[1] + 1))
     wanted = (*base.shape[:-2], k[1] - k[0] + 1, longest)
     if x.shape != wanted:
@@ -513,7 +517,7 @@ def _with_band(base: Tensor, x: Tensor, k: tuple[int, int], align: str, name: st
 
 
 def _band(x: Tensor, k: tuple[int, int], padding: Tensor | Number, align: str) -> Tensor:
-    """Return several diagonals of matrices as rows, the highest first."""
+    """Return the diagonals k[0] .. k[1] of matrices as rows padded to one length, highest first."""
     longest = max(diagonal_length(x.shape, at) for at in range(k[0], k[1] + 1))
     lead = x.shape[:-2]
     rows = []
@@ -529,7 +533,7 @@ def _band(x: Tensor, k: tuple[int, int], padding: Tensor | Number, align: str) -
 
 
 def _one_of_aligns(name: str, align: object) -> None:
-    """Raise ArgumentValueError for an unknown `align`, which matters for several diagonals only."""
+    """Raise ArgumentValueError unless `align` is one of the known alignments."""
     if align not in _ALIGNS:
         raise ArgumentValueError(
             f"{name}: got align={align!r}; wanted one of {', '.join(map(repr, _ALIGNS))}"

@@ -64,7 +64,7 @@ class Cdist(Primitive):
         self.p = float(p)
 
     def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the distances (..., n, m)."""
+        """Return the distances (..., n, m) between the rows of `x1` (..., n, d) and of `x2`."""
         return cdist(x1, x2, self.p)
 
 

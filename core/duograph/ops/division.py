@@ -58,13 +58,13 @@ def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
 
 
 class _FloatFormat(NamedTuple):
-    """Numbers of the long division of one floating dtype.
+    """Constants that `_long_division` needs for one floating dtype.
 
     Attributes:
-        digits: bits of the quotient that one step finds.
-        half: bits of the lower half of a significand, and one.
-        large: from here on, operands of a step are scaled, since the split would overflow.
-        scale: a power of two.
+        digits: bits of the quotient that one step of the division finds.
+        half: exponent of the factor 2^half + 1 that splits a significand into two halves.
+        large: a divisor above this is scaled down first, since the split would overflow.
+        scale: the power of two that scales it.
     """
 
     digits: int
@@ -83,8 +83,9 @@ def _long_division(rest: Tensor, divisor: Tensor) -> Tensor:
     """Return the exact remainder of a finite number >= 0 by a finite number > 0.
 
     Schoolbook division in floats: the divisor is first multiplied by 2^digits until the quotient
-    has one digit left, then each step subtracts a multiple of it and divides it by 2^digits. The
-    loops end when no element needs another step; most operands need none.
+    has one digit left. Then each step subtracts a multiple of the divisor and divides it by
+    2^digits. The loops end when no element of the tensors needs another step; most operands need
+    none.
     """
     power = 2.0 ** _FORMATS[rest.dtype].digits
 
@@ -103,7 +104,7 @@ def _long_division(rest: Tensor, divisor: Tensor) -> Tensor:
 
 
 def _one_digit(r: Tensor, d: Tensor) -> Tensor:
-    """Return the remainder of r by d, exact for a quotient of one digit.
+    """Return the remainder of `r` by `d`, exact if the quotient is less than 2^digits.
 
     The quotient is rounded to the nearest whole number, so that the difference fits a significand;
     its product with each half of `d` is exact.
@@ -130,10 +131,13 @@ def _while(
     carries: tuple[Tensor, ...],
     invariants: tuple[Tensor, ...],
 ) -> tuple[Tensor, ...]:
-    """Append a `while_loop` to the graph that is being built; return its carries.
+    """Append a `while_loop` op to the graph that is being built; return the final carries.
 
     Args:
-        body: from carries and invariants to the next predicate and carries.
+        body: function from carries and invariants to the next predicate and carries.
+        predicate: 0-d bool: whether the first iteration runs.
+        carries: the loop's variables, as they are before the first iteration.
+        invariants: values that every iteration reads.
     """
     builder = GraphBuilder()
     given = [builder.parameter(x._type) for x in (*carries, *invariants)]

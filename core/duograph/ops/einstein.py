@@ -61,9 +61,9 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Parse an einsum equation into lists of axis names, one per input and one for the result.
+    """Parse an einsum equation; return (axis names of each operand, axis names of the result).
 
-    The axes of an ellipsis have numbered names.
+    The axes of an ellipsis get numbered names, such as ``.1``.
     """
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -112,7 +112,10 @@ def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[
 
 
 def _diagonals(x: Tensor, term: list[str]) -> tuple[Tensor, list[str]]:
-    """Replace axes of a tensor with the same einsum letter by one axis along their diagonal."""
+    """Merge axes of an operand that have the same einsum letter into one, along their diagonal.
+
+    Returns the tensor and its remaining axis names. Example: ``ii`` becomes ``i``.
+    """
     names = list(dict.fromkeys(term))
     if len(names) == len(term):
         return x, term
@@ -142,7 +145,11 @@ def _summed(x: Tensor, term: list[str], keep: set[str]) -> tuple[Tensor, list[st
 def _contract(
     x: Tensor, left: list[str], y: Tensor, right: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
-    """Multiply two einsum operands by one batched matmul, summing over axes not in `later`."""
+    """Multiply two einsum operands by one batched matmul, summing over axes not in `later`.
+
+    `left` and `right` name the axes of `x` and `y`; `later` names those that the result or a later
+    operand needs. Returns the product and its axis names.
+    """
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
     a = dict(zip(left, x.shape, strict=True))

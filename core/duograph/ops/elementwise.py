@@ -178,7 +178,7 @@ def _(x, y, out, dout):
 
 
 def _scaled(x: Tensor, other: Tensor | Number, alpha: Number) -> Tensor | Number:
-    """Return alpha * other; an integer beside a floating x is scaled in the dtype of x."""
+    """Return alpha * other; an integer `other` is cast first if `x`, its partner, is floating."""
     if isinstance(other, Tensor) and x.dtype.is_floating and other.dtype.kind in "biu":
         other = cast(other, x.dtype)
     return mul(other, alpha)
@@ -433,7 +433,11 @@ def _(x, y, out, dout):
 
 
 def _shares(x: Tensor, y: Tensor, first: Tensor, dout: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the cotangents of a greater or smaller element: equal elements get half each."""
+    """Return the gradients of the two operands of an elementwise maximum or minimum.
+
+    `first` is True where the result is the element of `x`. Where the operands are equal, each gets
+    half of `dout`.
+    """
     half = select(x == y, dout * 0.5, 0)
     return (
         unbroadcast(select(first, dout, half), x),

@@ -64,7 +64,7 @@ _ERFCX_64 = [
 
 
 def _by_math(function: Callable[[float], float], x: Array) -> Array:
-    """Apply a function of Python's math module to every element."""
+    """Apply a function of Python's math module to each element, in float64; keep the dtype."""
     return np.vectorize(function, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
 
 

@@ -379,7 +379,10 @@ def _(x, y, out, dout):
 
 
 def _shares(d: Tensor) -> tuple[Tensor, Tensor]:
-    """Return 1 / (1 + exp(-d)) and 1 / (1 + exp(d)): 1/2 each for NaN, from equal infinities."""
+    """Return 1 / (1 + exp(-d)) and 1 / (1 + exp(d)); both are 1/2 where `d` is NaN.
+
+    The gradient of logaddexp multiplies by them; equal infinities have a NaN difference `d`.
+    """
     d = select(d == d, d, 0)
     return true_divide(1, 1 + exp(neg(d))), true_divide(1, 1 + exp(d))
 

@@ -52,7 +52,7 @@ def withdraw(module: str) -> None:
 
 
 def _ops(module: ModuleType) -> list[Op]:
-    """Return the ops of a plugin's `duograph_ops` hook."""
+    """Call the hook `duograph_ops` of a plugin module; return the ops after checking them."""
     found = _returned(module, "duograph_ops", ())
     if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
         raise ArgumentError(f"duograph_ops returned {type(found).__name__}; wanted a list of ops")
@@ -69,7 +69,10 @@ def _ops(module: ModuleType) -> list[Op]:
 
 
 def _rules(module: ModuleType, hook: str, known: Mapping[str, Op]) -> Rules:
-    """Return the rules by op name that a plugin's hook returned."""
+    """Call a hook of a plugin module that returns a dict from op names to functions; check it.
+
+    Returns the dict. Raises ArgumentError for a name that is not in `known`, the ops by name.
+    """
     found = _returned(module, hook, {})
     if not isinstance(found, Mapping):
         raise ArgumentError(f"{hook} returned {type(found).__name__}; wanted rules by op name")

@@ -32,7 +32,7 @@ __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 def _extreme_input(
     name: str, x: Tensor, initial: Tensor | Number | None, where: Tensor | bool | None
 ) -> Tensor:
-    """Replace the elements where mask `where` is False by `initial`, before a maximum."""
+    """Return `x` with `initial` wherever the mask `where` is False; `x` itself without a mask."""
     if where is None or where is True:
         return x
     if initial is None:
@@ -148,8 +148,9 @@ def min(
 def _method(name, x, args, initial, where, return_indices, other, sign):
     """Implement Tensor.max (`sign` -1) and Tensor.min in all their call forms.
 
-    Called with (dim, keepdim) they return values and indices, with (axis, keepdims) the values. A
-    first positional argument alone is `dim`, unless it is a tuple or stands beside `keepdims=`.
+    A call with (dim, keepdim) returns (values, indices). One with (axis, keepdims) returns the
+    values alone, unless `return_indices` is set. One positional argument is taken as `dim`, unless
+    it is a tuple or list, or the call names `axis` or `keepdims`.
     """
     if len(args) > 2:
         raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")

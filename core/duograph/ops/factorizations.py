@@ -44,7 +44,7 @@ def _finite(name: str, x: Array) -> None:
 
 
 def _identity(x: Tensor) -> Tensor:
-    """Return True on the diagonal of matrices like `x`."""
+    """Return a bool tensor of the shape of `x` that is True on the diagonals of its matrices."""
     return equal(iota(x.shape, x.ndim - 2, int64), iota(x.shape, x.ndim - 1, int64))
 
 
@@ -107,7 +107,7 @@ def _(x):
 
 
 def _eliminate(a: Array, pivots: Array) -> None:
-    """Decompose one matrix in place, with partial pivoting."""
+    """Replace one matrix by its LU factors, in place; store the 1-based pivot rows in `pivots`."""
     for k in range(pivots.size):
         best = k + int(np.abs(a[k:, k]).argmax())
         pivots[k] = best + 1

@@ -69,7 +69,7 @@ def as_complex(name: str, x: Tensor) -> Tensor:
 
 
 def scale_of(name: str, norm: str | None, count: int, inverse: bool) -> float:
-    """Return the factor of a transform over `count` elements."""
+    """Return the factor by which a transform of `count` elements is multiplied for `norm`."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise ArgumentValueError(
             f"{name}: got norm={norm!r}; wanted 'backward', 'forward' or 'ortho'"
@@ -81,7 +81,7 @@ def scale_of(name: str, norm: str | None, count: int, inverse: bool) -> float:
 
 
 def _resized(x: Tensor, axis: int, size: int) -> Tensor:
-    """Return `x` with `size` elements along an axis: the first of them, or zeros after them."""
+    """Truncate an axis of `x` to `size` elements, or append zeros up to that size."""
     have = x.shape[axis]
     if size <= have:
         return slice_axis(x, axis, 0, size)
@@ -101,7 +101,10 @@ def _ints(name: str, what: str, value: Sizes) -> tuple[int, ...] | None:
 def _plan(
     name: str, x: Tensor, s: Sizes, dim: Sizes
 ) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
-    """Return the axes of a transform, and the wanted size of each (None: as it is)."""
+    """Check the arguments `s` and `dim` of a transform; return (axes, sizes).
+
+    The axes count from 0. A size of None leaves the axis as it is.
+    """
     sizes, dims = _ints(name, "s", s), _ints(name, "dim", dim)
     if dims is None:
         count = x.ndim if sizes is None else len(sizes)
@@ -139,7 +142,7 @@ def complex_transform(
 def of_real(
     name: str, x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool = False
 ) -> Tensor:
-    """Return the first half of the transform of real elements along the last axis of `dim`."""
+    """Transform real elements; of the last axis of `dim`, return the first half of the result."""
     if x.dtype.is_complex:
         raise DTypeError(f"{name}: got {x.dtype.name}; wanted real elements")
     axes, _ = _plan(name, x, s, dim)
@@ -153,7 +156,7 @@ def of_real(
 def to_real(
     name: str, x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool = True
 ) -> Tensor:
-    """Return the real elements whose transform has `x` as first half along the last axis."""
+    """Return the real elements whose transform is `x`, given its first half on the last axis."""
     x = as_complex(name, x)
     axes, sizes = _plan(name, x, s, dim)
     if not axes:
@@ -188,7 +191,7 @@ def swapped(name: str, norm: str | None) -> str:
 
 
 def _one(name: str, n: int | None, dim: int) -> tuple[Sizes, Sizes]:
-    """Return the size and axis of a transform over one axis as those of several."""
+    """Convert a one-axis transform's `n` and `dim` to the tuples that `_plan` takes."""
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
         raise ArgumentError(f"{name}: got dim={dim!r}; wanted an int")
     return (None if n is None else (n,)), (dim,)

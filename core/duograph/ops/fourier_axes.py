@@ -344,7 +344,10 @@ class FFTWithSize(Primitive):
         self.norm, self.onesided, self.signal_sizes = norm, onesided, tuple(signal_sizes)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the transform of the last axes."""
+        """Return the Fourier transform over the last `signal_ndim` axes.
+
+        The constructor's settings choose a complex or real, forward or inverse transform.
+        """
         if x.ndim < self.signal_ndim:
             raise ShapeError(
                 f"FFTWithSize: got shape {x.shape}; wanted at least {self.signal_ndim} axes"

@@ -35,7 +35,7 @@ _INDEX_DTYPES = (int32, int64)
 
 
 def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
-    """Return NumPy indices with negative ones counted from the start.
+    """Return NumPy indices with `n`, the axis size, added to negative ones.
 
     Raises:
         IndexRangeError: an index is outside -n to n - 1.
@@ -167,7 +167,11 @@ def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorTyp
 
 
 def _rows(name, x, indices, updates, axis):
-    """Return (copy of x, indices, updates) for NumPy's scatter, with `axis` moved to the front."""
+    """Prepare a NumPy scatter along `axis`; return (copy of x, indices, updates).
+
+    `axis` is moved to the front of the copy and of the updates. The indices are 1-d and not
+    negative.
+    """
     at = normal_indices(name, indices, x.shape[axis], axis).reshape(-1)
     out = np.moveaxis(np.array(x), axis, 0)
     rows = updates.reshape(*x.shape[:axis], at.size, *x.shape[axis + 1 :])
@@ -257,7 +261,10 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
 
 
 def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return NumPy index arrays that select as ``take_along_axis(x, indices, axis)``."""
+    """Return NumPy index arrays that select as ``take_along_axis(x, indices, axis)``.
+
+    There is one array per axis, and they broadcast to the shape of `indices`.
+    """
     grids: list[Array] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grids[axis] = indices
     return tuple(grids)

@@ -36,7 +36,10 @@ _Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
 
 
 def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
-    """Reflect positions at the bounds `low2` / 2 and `high2` / 2 until they lie between these."""
+    """Reflect positions at the bounds `low2` / 2 and `high2` / 2 until they lie between these.
+
+    The bounds are passed doubled, because they may be half-integers. Equal bounds result in zeros.
+    """
     if low2 == high2:
         return x * 0.0
     low, span = low2 / 2, (high2 - low2) / 2
@@ -98,7 +101,9 @@ def _coordinate(
 ) -> Tensor:
     """Convert sampling positions from [-1, 1] to units of cells along one axis of the image.
 
-    The last axis of `points` lists the image's last axis first.
+    `points` has shape (N, count, spatial axes) and lists the image's last axis first. The result
+    (N, count) is reflected or clamped to the image as `padding_mode` says; `size` is the number of
+    cells.
     """
     n, count, k = points.shape
     at = k - 1 - axis
@@ -113,7 +118,11 @@ def _coordinate(
 
 
 def _corners(sizes: Sequence[int], coordinates: Sequence[Tensor], mode: str) -> list[_Corner]:
-    """Return the image cells that each sampling point interpolates between, with their weights."""
+    """Return the image cells that each sampling point interpolates between.
+
+    Each item of the list is (index of the cell in the flattened image, weight or None for 1,
+    whether the cell is inside the image). `mode` "nearest" uses one cell, others 2 per axis.
+    """
     corners: list[tuple[Any, Any, Any]] = [(None, None, None)]
     step = 1
     for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):

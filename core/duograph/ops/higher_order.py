@@ -84,7 +84,10 @@ class Partial:
 
 
 def _of_class(name: str) -> Callable[[object], bool]:
-    """Return a test for objects of a class, named because sparse tensors are defined later."""
+    """Return a predicate: whether an object's class or a base of it is called `name`.
+
+    It goes by name because sparse tensors are defined in a module that is loaded later.
+    """
     return lambda v: any(c.__name__ == name for c in type(v).__mro__)
 
 

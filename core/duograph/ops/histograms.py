@@ -127,7 +127,10 @@ class HistogramFixedWidth(Primitive):
         self.nbins, self.dtype = nbins, as_dtype(dtype)
 
     def __call__(self, x: Tensor, range: Tensor) -> Tensor:
-        """Return the counts of `x` in bins from range[0] to range[1]."""
+        """Count elements of `x` in `nbins` bins of equal width between range[0] and range[1].
+
+        Returns a 1-d tensor. Elements outside the range count for the first or last bin.
+        """
         if range.shape != (2,):
             raise ShapeError(f"HistogramFixedWidth: got range of {range.shape}; wanted (2,)")
         wide, ends = cast_to(x, float32), cast_to(range, float32)
@@ -186,7 +189,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 @primitive("Bincount()(array, size, weights)")
 def _bincount(input: Tensor, size: Tensor | int, weights: Tensor) -> Tensor:
-    """Return counts, or sums of weights, of the numbers 0 to size - 1; larger ones are ignored."""
+    """Count the numbers 0 to size - 1 in `input`; with `weights`, sum the weights instead.
+
+    Returns a tensor (size,). Empty `weights` count as none. Larger numbers are ignored.
+    """
     length = int(size.item()) if isinstance(size, Tensor) else size
     flat = reshape_to(input, (input.size,))
     w = reshape_to(weights, (input.size,)) if weights.size else fill((input.size,), 1, float32)
@@ -198,7 +204,10 @@ def _bincount(input: Tensor, size: Tensor | int, weights: Tensor) -> Tensor:
 
 
 def _last(x: Tensor, axis: int | None, name: str) -> tuple[Tensor, tuple[int, ...], int]:
-    """Return `x` with `axis` last, the other sizes, and the axis; all axes become one for None."""
+    """Move an axis of `x` to the end; for None, flatten `x`.
+
+    Returns (the tensor, the sizes of its other axes, the axis's former number or -1 for None).
+    """
     if axis is None:
         return reshape_to(x, (x.size,)), (), -1
     at = axis_of(name, axis, x.ndim)
@@ -306,7 +315,7 @@ class Quantile(Primitive):
         self.dim, self.keep_dims, self.ignore_nan = dim, keep_dims, ignore_nan
 
     def __call__(self, x: Tensor, q: Tensor | float) -> Tensor:
-        """Return the quantiles of `x`."""
+        """Return the quantiles of `x`, for probabilities `q`, along the constructor's axis."""
         return _quantile("Quantile", x, q, self.dim, self.keep_dims, self.ignore_nan)
 
 
@@ -401,7 +410,10 @@ class ConfusionMatrix(Primitive):
     def __call__(
         self, labels: Tensor, predictions: Tensor, weights: Tensor | None = None
     ) -> Tensor:
-        """Return a matrix: rows are labels, columns predictions; the sums of their weights."""
+        """Return the matrix (classes, classes) of counts, or of summed weights.
+
+        Row i and column j has the items with label i and prediction j.
+        """
         n = self.num_classes
         cells = cast_to(labels, int64) * n + cast_to(predictions, int64)
         w = fill(labels.shape, 1, int64) if weights is None else weights
@@ -412,7 +424,7 @@ class EqualCount(Primitive):
     """How many elements of two tensors of one shape are equal: `EqualCount()(x, y)`, int32 (1,)."""
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the count."""
+        """Return the number of positions at which `x` and `y` are equal, as int32 of shape (1,)."""
         if x.shape != y.shape or x.dtype is not y.dtype:
             raise ShapeError(
                 f"EqualCount: got {x.shape} {x.dtype.name} and {y.shape} {y.dtype.name}; wanted "
@@ -433,7 +445,10 @@ class CompareAndBitpack(Primitive):
     """
 
     def __call__(self, x: Tensor, threshold: Tensor) -> Tensor:
-        """Return uint8; its last axis is an eighth of that of `x`, the first bit the highest."""
+        """Pack the bits ``x > threshold`` into uint8, eight elements of the last axis in one.
+
+        The first of the eight is the highest bit.
+        """
         if x.ndim < 1 or x.shape[-1] % 8:
             raise ShapeError(
                 f"CompareAndBitpack: got shape {x.shape}; wanted a last axis of a multiple of 8"

@@ -34,7 +34,10 @@ __all__ = [
 
 
 def _channels(name: str, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the three channels of the last axis, in float32 or float64."""
+    """Return the three channels of the last axis, each with a last axis of size 1.
+
+    They are float32 or float64. `name` is the op that error messages mention.
+    """
     if x.ndim < 1 or x.shape[-1] != 3:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted three channels on the last axis")
     if not x.dtype.is_floating:
@@ -83,7 +86,7 @@ class RGBToHSV(Primitive):
     """
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Return the converted colours, in the shape of `images`."""
+        """Convert colours on the last axis from RGB to HSV; return a tensor of the same shape."""
         return _joined(_to_hsv(*_channels("RGBToHSV", images)), images)
 
 
@@ -97,7 +100,7 @@ class HSVToRGB(Primitive):
     """
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the converted colours, in the shape of `x`."""
+        """Convert colours on the last axis from HSV to RGB; return a tensor of the same shape."""
         return _joined(_to_rgb(*_channels("HSVToRGB", x)), x)
 
 
@@ -105,7 +108,7 @@ class AdjustHue(Primitive):
     """Turn the hue by `delta` of a full circle: `AdjustHue()(image, delta)`."""
 
     def __call__(self, image: Tensor, delta: Tensor | float) -> Tensor:
-        """Return the image in other colours."""
+        """Return an RGB image whose hues are rotated by `delta`, in turns of the colour circle."""
         h, s, v = _to_hsv(*_channels("AdjustHue", image))
         turned = h + delta
         return _joined(_to_rgb(turned - floor(turned), s, v), image)
@@ -115,7 +118,7 @@ class AdjustSaturation(Primitive):
     """Multiply the saturation by `scale`: `AdjustSaturation()(image, scale)`."""
 
     def __call__(self, image: Tensor, scale: Tensor | float) -> Tensor:
-        """Return the image; saturations are limited to [0, 1]."""
+        """Return an RGB image whose saturations are multiplied by `scale` and clamped to [0, 1]."""
         h, s, v = _to_hsv(*_channels("AdjustSaturation", image))
         return _joined(_to_rgb(h, minimum(maximum(s * scale, 0.0), 1.0), v), image)
 
@@ -140,7 +143,7 @@ class ResizeNearestNeighborV2(Primitive):
         self.align_corners, self.half_pixel_centers = align_corners, half_pixel_centers
 
     def __call__(self, x: Tensor, size: Any) -> Tensor:
-        """Return the image (N, C, H, W) in another size."""
+        """Resize images (N, C, H, W) to `size`, a pair (height, width), by nearest neighbours."""
         return interpolate(x, _sizes(size), mode="nearest")
 
 
@@ -157,7 +160,7 @@ class ResizeLinear1D(Primitive):
         self.coordinate_transformation_mode = coordinate_transformation_mode
 
     def __call__(self, x: Tensor, size: Any) -> Tensor:
-        """Return (N, C, L) in another length."""
+        """Resize signals (N, C, L) to the length `size` by linear interpolation."""
         corners = self.coordinate_transformation_mode == "align_corners"
         return interpolate(x, _sizes(size), mode="linear", align_corners=corners)
 
@@ -179,7 +182,7 @@ class DataFormatVecPermute(Primitive):
         self.dst_format = wanted_format("DataFormatVecPermute", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the sizes (4,), or pairs (4, 2), in the order of the destination."""
+        """Reorder values (4,), or pairs (4, 2), one per axis, to the destination's data format."""
         if input_x.shape not in ((4,), (4, 2)):
             raise ShapeError(
                 f"DataFormatVecPermute: got shape {input_x.shape}; wanted (4,) or (4, 2)"
@@ -192,10 +195,10 @@ class CheckNumerics(Primitive):
     """Raise an error if an element is NaN or infinite: `CheckNumerics()(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return `x`.
+        """Return `x` unchanged after checking that all elements are finite.
 
         Raises:
-            ValueError: an element that is not finite.
+            ValueError: an element is NaN or infinite.
         """
         if not bool(isfinite(x).all()):
             raise ArgumentValueError("CheckNumerics: got NaN or infinities; wanted finite elements")
@@ -206,7 +209,14 @@ class CheckNumerics(Primitive):
 
 
 def _chosen(overlaps: Any, scores: Array, most: int, limit: float, least: float) -> Array:
-    """Return the indices of the best boxes, none of which overlaps a better one too much."""
+    """Select boxes by non-maximum suppression; return their int32 indices, the best first.
+
+    Args:
+        overlaps: function of two box indices that returns their overlap.
+        most: maximum number of boxes.
+        limit: largest overlap that a box may have with a better selected box.
+        least: boxes with a score up to this one are never selected.
+    """
     order = [i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > least]
     kept: list[int] = []
     for i in order:
@@ -237,7 +247,11 @@ class NonMaxSuppressionV3(Primitive):
         self, boxes: Tensor, scores: Tensor, max_output_size: Tensor | int,
         iou_threshold: Tensor | float, score_threshold: Tensor | float,
     ) -> Tensor:  # fmt: skip
-        """Return the int32 indices of the chosen boxes, the best first."""
+        """Select boxes (n, 4) that do not overlap a better one; return their int32 indices.
+
+        The box with the best score comes first. Boxes with a score up to `score_threshold` are left
+        out; two selected boxes have an intersection over union of at most `iou_threshold`.
+        """
         if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
             raise ShapeError(
                 f"NonMaxSuppressionV3: got shapes {boxes.shape} and {scores.shape}; wanted (n, 4) "
@@ -269,7 +283,11 @@ class NonMaxSuppressionWithOverlaps(Primitive):
         self, overlaps: Tensor, scores: Tensor, max_output_size: Tensor | int,
         overlap_threshold: Tensor | float, score_threshold: Tensor | float,
     ) -> Tensor:  # fmt: skip
-        """Return the int32 indices of the chosen boxes, the best first."""
+        """Select boxes that do not overlap a better one; return their int32 indices.
+
+        `overlaps` (n, n) has the overlap of each pair of boxes. The box with the best score comes
+        first; boxes with a score up to `score_threshold` are left out.
+        """
         n = scores.shape[0] if scores.ndim == 1 else -1
         if overlaps.shape != (n, n):
             raise ShapeError(

@@ -50,7 +50,7 @@ def _log_gamma(x: Array) -> Array:
 
 
 def _power_series(a: Array, x: Array) -> Array:
-    """Return the sum of x^n / ((a + 1) ... (a + n)), n from 0 on."""
+    """Return the sum over n >= 0 of x^n / ((a + 1) ... (a + n)), by element."""
     term = total = np.ones(np.broadcast_shapes(a.shape, x.shape), np.result_type(a, x))
     n = 0
     while term.size and np.any(np.abs(term) > _EPSILON * np.abs(total)) and n < 100_000:
@@ -101,7 +101,7 @@ def _small_upper_ratio(a: Array, x: Array) -> Array:
 
 
 def _gamma_ratio(a: Array, x: Array, upper: bool) -> Array:
-    """Return P(a, x), or Q(a, x) = 1 - P(a, x)."""
+    """Return the regularised incomplete gamma function P(a, x), or Q = 1 - P if `upper`."""
     a, x = np.broadcast_arrays(a, x)
     good = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
     aa, xx = np.where(good, a, 1.0), np.where(good, x, 1.0)
@@ -123,7 +123,7 @@ def _gamma_ratio(a: Array, x: Array, upper: bool) -> Array:
 
 
 def _gamma_ratio_by_a(a: Array, x: Array) -> Array:
-    """Return the derivative of P(a, x) by a."""
+    """Return the derivative by `a` of the regularised incomplete gamma function P(a, x)."""
     a, x = np.broadcast_arrays(a, x)
     good = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
     aa, xx = np.where(good, a, 1.0), np.where(good, x, 1.0)
@@ -135,7 +135,7 @@ def _gamma_ratio_by_a(a: Array, x: Array) -> Array:
 
 
 def _digamma(x: Array) -> Array:
-    """Return digamma of positive numbers, by its asymptotic series from 10 on."""
+    """Return digamma of positive numbers; those below 10 are first shifted up by recurrence."""
     shift = np.zeros_like(x)
     for k in range(10):
         shift = shift + np.where(x < 10, 1 / (x + k), 0.0)
@@ -148,7 +148,10 @@ def _digamma(x: Array) -> Array:
 
 
 def _zeta(s: Array, q: Array) -> Array:
-    """Return the Hurwitz zeta function by Euler-Maclaurin summation; `s` may be complex."""
+    """Return the Hurwitz zeta function, the sum of (q + k)^-s for k >= 0; `s` may be complex.
+
+    It uses Euler-Maclaurin summation.
+    """
     s, q = np.broadcast_arrays(s, q)
     order = s.real
     whole = np.floor(q) == q
@@ -201,7 +204,12 @@ def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
 
 
 def _beta_parts(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Return (inside, swapped, a, b, x, factor) of the fraction that converges quickly."""
+    """Transform the arguments of the incomplete beta function so that its fraction converges.
+
+    Returns (inside, swapped, a, b, x, factor). `inside` is False where the arguments are outside
+    the domain, and the other values are dummies. `swapped` is True where (b, a, 1 - x) replaces (a,
+    b, x). `factor` multiplies the fraction: x^a (1 - x)^b / beta(a, b).
+    """
     inside = (a > 0) & (b > 0) & (x > 0) & (x < 1) & np.isfinite(a) & np.isfinite(b)
     a, b, x = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
     swapped = x > (a + 1) / (a + b + 2)
@@ -221,7 +229,7 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
 
 
 def _betainc_by(a: Array, b: Array, x: Array, first: bool) -> Array:
-    """Return the derivative of the incomplete beta function by `a` (first) or `b`."""
+    """Return the derivative of the incomplete beta function by `a` if `first`, else by `b`."""
     a, b, x = np.broadcast_arrays(a, b, x)
     inside, swapped, p, q, y, factor = _beta_parts(a, b, x)
     of_p = np.logical_xor(swapped, first)
@@ -297,7 +305,7 @@ def _(x, y, kind):
 
 
 def _by_x(a: Tensor, x: Tensor) -> Tensor:
-    """Return the derivative of igamma by x."""
+    """Return the derivative by x of the regularised lower incomplete gamma function igamma."""
     return exp((a - 1) * log(x) - x - lgamma(a))
 
 
@@ -517,7 +525,7 @@ class Betainc(Primitive):
     op = betainc_by
 
     def __call__(self, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-        """Return I(x; a, b); the operands have one shape."""
+        """Return the regularised incomplete beta function I(x; a, b) of operands of one shape."""
         if not a.shape == b.shape == x.shape:
             raise ShapeError(
                 f"Betainc: got shapes {a.shape}, {b.shape} and {x.shape}; wanted the same"

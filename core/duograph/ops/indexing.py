@@ -45,13 +45,13 @@ def _sliced(x: Tensor, plan: Plan) -> Tensor:
 
 
 def _order(plan: Plan) -> tuple[int, ...]:
-    """Return the axis permutation that moves the axes to be gathered next to each other."""
+    """Return the axis permutation that makes the axes to be gathered neighbours."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
     return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
 
 def _merged(x: Tensor, plan: Plan) -> Tensor:
-    """Merge the axes of `x` that index arrays select from into one axis, at `plan.position`."""
+    """Merge the axes of `x` that index arrays select from into one, axis number `plan.position`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
@@ -122,9 +122,9 @@ def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast the value of ``x[index] = value`` to `shape`.
+    """Broadcast the value that ``x[index] = value`` assigns to `shape`, the indexed part's shape.
 
-    Extra leading axes of 1 are dropped.
+    Extra leading axes of size 1 are dropped first.
     """
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
@@ -139,7 +139,10 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _simple(item: Any) -> object:
-    """Return an int, slice, None or Ellipsis as a hashable index; NotImplemented for others."""
+    """Convert one item of an index to a hashable: int, None, Ellipsis, or a slice's three numbers.
+
+    Returns NotImplemented for any other item, such as an array.
+    """
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -155,7 +158,10 @@ def _simple(item: Any) -> object:
 
 
 def _key(index: object) -> Items | None:
-    """Return an index as a hashable tuple; None unless it has ints, slices, None, Ellipsis."""
+    """Convert an index to a hashable tuple, the key of the table of prepared calls.
+
+    Returns None if an item is not an int, slice, None or Ellipsis.
+    """
     if index.__class__ is int:
         return (index,)
     if index.__class__ is not tuple:
@@ -177,7 +183,9 @@ def _bound(value: Any) -> int | None:
 
 
 def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
-    """Return (all items of an index, its Tensors and NumPy arrays).
+    """Split an index into its items, and convert each to the form that the op takes.
+
+    Returns (all items, those of them that are Tensors or NumPy arrays). Lists become arrays.
 
     Raises:
         IndexKindError: an item cannot be an index.
@@ -228,7 +236,11 @@ def _values(item: object) -> object:
 
 
 def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[Items, list[Tensor | Array]]:
-    """Convert a parsed index to (hashable items, index arrays), with masks as index arrays."""
+    """Separate the items of a parsed index into a hashable part and index arrays.
+
+    Returns (items, arrays): in `items`, a marker stands for each array. Bool masks are converted to
+    arrays of integers.
+    """
     used = sum(_axes_of(i) for i in items)
     axis = 0
     index: list[object] = []
@@ -298,12 +310,15 @@ def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Seque
 
 
 def _columns(rows: Tensor) -> list[Tensor]:
-    """Return the columns of a matrix as a list of matrices with one column."""
+    """Split a matrix (n, k) into k matrices (n, 1), one per column."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
 def _explain(shape: Sequence[int], index: Items, arrays: Sequence[Tensor | Array]) -> None:
-    """Raise IndexRangeError with index, axis and size, after a kernel found a wrong index."""
+    """Find the index array with a value out of range and raise IndexRangeError about it.
+
+    It is called after a kernel reported one. The error names the value, the axis and its size.
+    """
     axis, k = 0, 0
     used = sum(axes_consumed(i) for i in index)
     for item in index:
@@ -359,7 +374,10 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 
 
 def _read(self: Tensor, index: object, key: Items | None) -> Tensor:
-    """Compute `x[index]` through the op `getitem`, without the cache of prepared calls."""
+    """Compute `x[index]` through the op `getitem`; `key` is the hashable index or None.
+
+    `_getitem` calls it for indices without a prepared call.
+    """
     if key is not None:
         return getitem_by((self,), key)
     items, _ = _parse(index)
@@ -434,9 +452,9 @@ def masked_by(tensors: Sequence[Tensor]):
 
 
 def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
-    """Compute `x[mask] = value` as a select by the mask; None if that is not possible.
+    """Compute the result of `x[mask] = value` as an elementwise select; None if not possible.
 
-    It is possible if the index is nothing but the mask, and the value can be broadcast to x.
+    It is possible if the index is nothing but the mask, and the value can be broadcast to `x`.
     """
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
@@ -471,8 +489,8 @@ def _contains(self: Tensor, value: object) -> bool:
 def _itemset(self: Tensor, *args: object) -> Tensor:
     """Return a copy with one element replaced.
 
-    ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full
-    index.
+    Call forms: ``itemset(value)`` for a tensor with one element, or ``itemset(index, value)`` with
+    an int into the flattened tensor or a tuple of ints.
     """
     if len(args) not in (1, 2):
         raise IndexKindError(

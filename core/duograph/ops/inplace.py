@@ -54,7 +54,10 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
 
 
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Create a Tensor method such as ``add_`` from the function that returns a new tensor."""
+    """Create and install a Tensor method such as ``add_`` from the function that computes `add`.
+
+    The method writes the function's result to the tensor and returns the tensor.
+    """
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         return write(self, function(self, *args, **kwargs), name)

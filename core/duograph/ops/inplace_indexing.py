@@ -117,7 +117,10 @@ def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
 def _index_add_arguments(
     name: str, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Return (axis, index, source) for calls as (dim, index, source) or (indices, y, axis)."""
+    """Return (axis, index, source) from either call form of `index_add`.
+
+    The forms are (dim, index, source) and (indices, y, axis), by position or by name.
+    """
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
@@ -199,7 +202,7 @@ def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False)
 def _tensor_index_put(
     self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """Return a copy with ``x[indices] = values`` or, with `accumulate`, the values added."""
+    """Return a copy with `values` written, or added if `accumulate`, at `indices`."""
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 

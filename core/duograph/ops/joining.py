@@ -37,10 +37,12 @@ MOST_PARTS = 65536
 
 
 def _several(name: str, tensors: object) -> list[Tensor]:
-    """Return the tensors that the user wants to join as a list; numbers are converted.
+    """Return the tensors to be joined as a list; numbers are converted to tensors.
+
+    A single Tensor is split into its slices along axis 0. `name` is the function in errors.
 
     Raises:
-        TypeError: not a tuple or list.
+        TypeError: not a tuple, list or Tensor.
         ValueError: no tensors.
     """
     if isinstance(tensors, Tensor) and tensors.shape:

@@ -51,7 +51,7 @@ def _eye(n: int, like: Tensor) -> Tensor:
 
 
 def _system(name: str, a: Tensor, b: Tensor) -> None:
-    """Check matrices (..., n, n) and right sides (..., n, k)."""
+    """Raise unless `a` (..., n, n) and `b` (..., n, k) form a linear system of floating numbers."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
         raise ShapeError(
             f"{name}: got right sides of shape {b.shape} and matrices of {a.shape}; wanted "
@@ -90,7 +90,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 
 
 def _factors(name: str, data: Tensor) -> tuple[Tensor, Tensor]:
-    """Return L (..., m, k) with a unit diagonal and U (..., k, n), from one matrix of both."""
+    """Split a packed LU matrix (..., m, n) into L (..., m, k) and U (..., k, n), k = min(m, n).
+
+    L has a unit diagonal, which the packed matrix does not store.
+    """
     if data.ndim < 2:
         raise ShapeError(f"{name}: got LU_data of shape {data.shape}; wanted (..., m, n)")
     m, n = data.shape[-2:]
@@ -211,7 +214,10 @@ class MatrixTriangularSolve(Primitive):
         self.lower, self.adjoint = lower, adjoint
 
     def __call__(self, matrix: Tensor, rhs: Tensor) -> Tensor:
-        """Return x with T x = rhs, where T is the triangle."""
+        """Return x with T x = rhs, T being the lower or upper triangle of `matrix`.
+
+        With `adjoint`, the conjugate transpose of T takes its place.
+        """
         part = tril(matrix) if self.lower else triu(matrix)
         return matrix_solve(part, rhs, self.adjoint)
 
@@ -220,7 +226,10 @@ class MatrixTriangularSolve(Primitive):
 
 
 def _least_squares(name: str, a: Tensor, b: Tensor, regularizer: float) -> Tensor:
-    """Return the least-squares or, for fewer equations than unknowns, minimum-norm solution."""
+    """Return x (..., n, k) that minimises |a x - b|^2 + regularizer |x|^2.
+
+    With fewer equations than unknowns and no regularizer, it is the solution of least norm.
+    """
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-1] != b.shape[:-1]:
         raise ShapeError(
             f"{name}: got shapes {a.shape} and {b.shape}; wanted (..., m, n) and (..., m, k)"
@@ -288,7 +297,7 @@ class Lstsq(Primitive):
         self.fast, self.l2_regularizer = fast, float(l2_regularizer)
 
     def __call__(self, x: Tensor, a: Tensor) -> Tensor:
-        """Return the solution (n, k)."""
+        """Return the least-squares solution (n, k) of ``x @ solution = a``."""
         if x.ndim != 2 or a.ndim not in (1, 2):
             raise ShapeError(f"lstsq: got shapes {x.shape} and {a.shape}; wanted matrices")
         right = reshape_to(a, (a.shape[0], 1)) if a.ndim == 1 else a
@@ -311,7 +320,10 @@ class MatrixSolveLs(Primitive):
         self.fast = fast
 
     def __call__(self, matrix: Tensor, rhs: Tensor, l2_regularizer: Tensor | float) -> Tensor:
-        """Return the solution (..., n, k); without `fast`, the regularizer is not used."""
+        """Return the least-squares solution (..., n, k) of ``matrix @ solution = rhs``.
+
+        Without `fast`, the regularizer is not used.
+        """
         if isinstance(l2_regularizer, Tensor):
             l2_regularizer = l2_regularizer.item()
         weight = float(l2_regularizer) if self.fast else 0.0
@@ -393,7 +405,7 @@ class NuclearNorm(Primitive):
         self.dim, self.keepdim = None if dim is None else tuple(dim), keepdim
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the norm of the matrices in two axes; default of the only two."""
+        """Return the nuclear norm (sum of singular values) of the matrices in two axes of `x`."""
         if self.dim is None and x.ndim != 2:
             raise ShapeError(f"NuclearNorm: got shape {x.shape}; wanted two axes, or dim")
         return matrix_norm(x, "nuc", self.dim or (0, 1), self.keepdim)
@@ -414,7 +426,10 @@ class TridiagonalMatMul(Primitive):
     """
 
     def __call__(self, superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, rhs: Tensor) -> Tensor:
-        """Return the product, of the shape of `rhs`."""
+        """Return the product of tridiagonal matrices and `rhs` (..., n, k), of the shape of `rhs`.
+
+        Each diagonal has shape (..., 1, n).
+        """
         if rhs.ndim < 2 or any(
             d.shape != (*rhs.shape[:-2], 1, rhs.shape[-2]) for d in (superdiag, maindiag, subdiag)
         ):
@@ -438,7 +453,7 @@ class Svd(Primitive):
         self.full_matrices, self.compute_uv = full_matrices, compute_uv
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the singular values and the two matrices of vectors."""
+        """Return (singular values, U, V); without `compute_uv`, U and V are zeros of shape (1,)."""
         if self.compute_uv:
             s, u, v = svd(x, self.full_matrices)
             return s, u, v

@@ -27,7 +27,10 @@ class WhileLoop(Primitive):
     def __call__(
         self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Any
     ) -> Any:
-        """Replace the value by ``loop_func(value)`` while ``cond_func(value)``; return it."""
+        """Run ``value = loop_func(value)`` while ``cond_func(value)``; return the last value.
+
+        The first value is `init_val`.
+        """
         if not callable(cond_func) or not callable(loop_func):
             raise ArgumentError("WhileLoop: wanted functions for cond_func and loop_func")
         value = init_val
@@ -53,9 +56,10 @@ class ForiLoop(Primitive):
         init_val: Any,
         unroll: bool = True,
     ) -> Any:
-        """Replace the value by ``loop_func(i, value)`` for i from lower to upper; return it.
+        """Run ``value = loop_func(i, value)`` for i from lower to upper - 1; return the last value.
 
-        With `unroll`, compiled code repeats the body if the bounds are Python ints.
+        The first value is `init_val`. With `unroll`, compiled code repeats the body if the bounds
+        are Python ints.
         """
         if not callable(loop_func):
             raise ArgumentError("ForiLoop: wanted a function for loop_func")
@@ -88,10 +92,10 @@ class Scan(Primitive):
         length: int | None = None,
         unroll: bool = True,
     ) -> tuple[Any, list[Any]]:
-        """Return the last carry, and a list of the results, of ``loop_func(carry, x)``.
+        """Run ``carry, y = loop_func(carry, x)`` for each x; return (last carry, list of all y).
 
-        Without `xs`, x is None and `length` says how often. The loop is unrolled either way:
-        the list has an item for each iteration.
+        The first carry is `init`, and x goes through `xs`. Without `xs`, x is None and `length` is
+        the number of iterations. Compiled code unrolls the loop whatever `unroll` is.
         """
         if not callable(loop_func) or not isinstance(unroll, bool):
             raise ArgumentError("Scan: wanted a function for loop_func and a bool for unroll")

@@ -61,7 +61,7 @@ def total_of(x: Tensor) -> Tensor:
 
 
 def reduced(x: Tensor, reduction: str) -> Tensor:
-    """Apply a reduction over all elements."""
+    """Return the "mean" or "sum" of all elements, or for the reduction "none" `x` itself."""
     if reduction == "none":
         return x
     total = total_of(x)
@@ -176,7 +176,11 @@ def _loss_of_classes(
     reduction: str,
     label_smoothing: float,
 ) -> Tensor:
-    """Check the operands of `nll_loss`, which errors call `name`, and compute it."""
+    """Check the operands of the negative log likelihood loss and compute it.
+
+    `inputs` has log-probabilities (C,) or (N, C, ...), `target` the class indices. `name` is the
+    public function that error messages mention.
+    """
     check_reduction(name, reduction)
     _check_classes(name, inputs, target, weight)
     _check_smoothing(name, label_smoothing)
@@ -359,7 +363,10 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 def _check_probabilities(name: str, x: Tensor) -> None:
-    """Raise ProbabilityError, once the values are computed, if one is outside [0, 1]."""
+    """Raise ProbabilityError if an element of `x` is outside [0, 1].
+
+    A compiled function checks when it runs, not when it is traced.
+    """
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
         return
@@ -422,7 +429,10 @@ def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: s
 
 @binary_cross_entropy.bprop
 def _(logits, labels, weight, out, dout, reduction):
-    """Gradient rule: (p - y) / (p (1 - p)); its denominator is clamped, so it is finite."""
+    """Gradients of binary cross entropy with respect to its probabilities, labels and weight.
+
+    That of a probability p is (p - y) / (p (1 - p)); the denominator is clamped, so it is finite.
+    """
     labels = cast_to(labels, logits.dtype)
     scale = dout
     if reduction == "mean":

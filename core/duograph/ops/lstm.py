@@ -67,7 +67,10 @@ class LSTM(Primitive):
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
     def _weights(self, w: Tensor) -> list[tuple[Tensor, Tensor, Tensor | None]]:
-        """Split the flat weights into (input, hidden, bias or None), per layer and direction."""
+        """Slice the flat weights `w` into one triple per layer and direction.
+
+        A triple is (input weight, hidden weight, bias or None), of 4 * hidden_size rows each.
+        """
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
         rows = 4 * hidden
@@ -90,7 +93,11 @@ class LSTM(Primitive):
         return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
 
     def __call__(self, x: Tensor, h: Tensor, c: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-        """Run all LSTM layers; return (output, last h, last c, reserve, state)."""
+        """Run all LSTM layers over `x` (T, N, input_size) from the states `h` and `c`.
+
+        Returns (output, last h, last c, reserve, state). The last two are empty: MindSpore's class
+        returns buffers there that only its own gradient reads.
+        """
         directions = 2 if self.bidirectional else 1
         state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)
         if x.ndim != 3 or x.shape[2] != self.input_size or h.shape != state or c.shape != state:
@@ -137,7 +144,11 @@ def _run(
     bias: Tensor | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one LSTM layer in one direction; return (outputs of all steps, last h, last c)."""
+    """Run one LSTM layer in one direction; return (outputs of all steps, last h, last c).
+
+    `x` is (T, N, features). With `reverse`, the last step is computed first; the outputs are in the
+    order of `x` even then.
+    """
     steps, n, size = x.shape
     own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)
     own = reshape_to(own, (steps, n, w_input.shape[0]))

@@ -61,8 +61,8 @@ def _eye(n: int, dtype: DType) -> Tensor:
 def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     """Run Gauss-Jordan elimination with partial pivoting on the first `steps` columns of `a`.
 
-    `a` has shape (..., n, m). Rows are not exchanged. Returns the reduced matrix, the pivot row of
-    each column, and the pivots.
+    `a` has shape (..., n, m). Rows are not exchanged. Returns (reduced matrix, index of the pivot
+    row of each column, pivots); the last two have shape (..., steps).
     """
     *batch, n, _ = a.shape
     used = fill((*batch, n), False, bool_)
@@ -235,7 +235,10 @@ def _(x):
 
 
 def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
-    """Return the sign (-1 or 1) of each determinant, from the pivot rows and pivots."""
+    """Return the sign (-1 or 1) of each determinant, from the results of `_eliminated`.
+
+    It combines the parity of the permutation `rows` and the number of negative pivots.
+    """
     *batch, n = rows.shape
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))

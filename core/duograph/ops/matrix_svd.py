@@ -142,6 +142,9 @@ def pinv(
 
 
 def _column(tolerance: float | Tensor) -> Tensor:
-    """Return a tolerance with a last axis of size 1, which the singular values share."""
+    """Convert a tolerance (number or Tensor) to a Tensor with an appended axis of size 1.
+
+    It then broadcasts against the singular values (..., n).
+    """
     found = tolerance if isinstance(tolerance, Tensor) else Tensor(float(tolerance))
     return found.reshape(*found.shape, 1)

@@ -138,7 +138,7 @@ class SquareSumAll(Primitive):
     """Sums of squares of two tensors: `SquareSumAll()(x, y)`."""
 
     def __call__(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the two 0-d sums."""
+        """Return the sums of the squares of all elements of `x` and of `y`, as two 0-d tensors."""
         if x.shape != y.shape:
             raise ShapeError(f"SquareSumAll: got shapes {x.shape} and {y.shape}; wanted the same")
         axes = tuple(range(x.ndim))
@@ -173,7 +173,10 @@ class Median(Primitive):
         self.keep_dims, self.ignore_nan = keep_dims, ignore_nan
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (the lower median, its index); of all elements the index is 0."""
+        """Return (the median along an axis, its index); of two middle elements the lower one.
+
+        With `global_median`, the median is of all elements, and the index is 0.
+        """
         function = statistics.nanmedian if self.ignore_nan else statistics.median
         if self.global_median:
             return function(reshape_to(x, (x.size,)), 0)[0], fill((), 0, int64)
@@ -300,7 +303,7 @@ class StackExt(Primitive):
         self.dim = dim
 
     def __call__(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Return the tensors along a new axis."""
+        """Stack the tensors along a new axis, number `dim` of the constructor."""
         return stack(tensors, self.dim)
 
 
@@ -314,7 +317,10 @@ class OneHotExt(Primitive):
     def __call__(
         self, tensor: Tensor, num_classes: int, on_value: Tensor, off_value: Tensor
     ) -> Tensor:
-        """Return the classes as vectors of `on_value` at the class and `off_value` elsewhere."""
+        """Encode class indices as vectors: `on_value` at the index and `off_value` elsewhere.
+
+        The vectors have `num_classes` elements, or for -1 as many as the largest index needs.
+        """
         depth = int(amax(tensor).item()) + 1 if num_classes == -1 else num_classes
         return one_hot(tensor, depth, on_value, off_value, self.axis)
 
@@ -331,7 +337,10 @@ class SubAndFilter(Primitive):
     """
 
     def __call__(self, input_x: Tensor, max_num: int, offset: int) -> tuple[Tensor, Tensor]:
-        """Return (what is kept, its places)."""
+        """Subtract `offset` and keep the elements in [0, max_num).
+
+        Returns (kept differences, their indices in `input_x`).
+        """
         moved = input_x.asnumpy() - offset
         places = np.flatnonzero((moved >= 0) & (moved < max_num))
         return Tensor(moved[places]), cast(Tensor(places), input_x.dtype)
@@ -348,10 +357,10 @@ def _count(name: str, segment_ids: Tensor) -> int:
 
 
 class _Segments(Primitive):
-    """Base of the reductions of rows with ascending segment ids; absent segments are 0 or 1."""
+    """Base class of reductions of the rows that have one segment id; ids must be ascending."""
 
     def __call__(self, input_x: Tensor, segment_ids: Tensor) -> Tensor:
-        """Return one row for each segment id up to the last."""
+        """Return one row per segment id, 0 up to the last; row i reduces the rows with id i."""
         name = type(self).__name__
         count = _count(name, segment_ids)
         if input_x.ndim < 1 or segment_ids.shape != input_x.shape[:1]:
@@ -439,7 +448,7 @@ class Einsum(Primitive):
         self.equation = equation
 
     def __call__(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Return the contraction."""
+        """Return the Einstein summation of `inputs` by the equation of the constructor."""
         return einsum(self.equation, *inputs)
 
 
@@ -544,7 +553,10 @@ class RmsNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the normalised tensor and the factor of each group of elements."""
+        """Divide by the root mean square over the last axes, which `gamma` has; scale by `gamma`.
+
+        Returns (result, 1 / root mean square).
+        """
         found = normalization.rms_norm(x, gamma, self.epsilon)
         return found[0], found[1]
 

@@ -135,7 +135,7 @@ stop_gradient.reference(np.array)
 
 @stop_gradient.normaliser
 def _(value: Tensor):
-    """A number, None or a string has no gradient, and is returned as it is."""
+    """Make `stop_gradient` return numbers, None and strings as they are: they have no gradient."""
     return (value,) if hasattr(value, "dtype") else value
 
 

@@ -50,7 +50,10 @@ _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of
 
 
 class _Form(Primitive):
-    """Base class of primitive classes that pass the constructor's arguments to a function."""
+    """Base class of the primitive classes that `_form` defines.
+
+    A call passes its arguments, and the constructor's by name, to the class's function.
+    """
 
     _function: _Function
 
@@ -74,9 +77,11 @@ _REQUIRED = inspect.Parameter.empty
 
 
 def _form(name: str, function: _Function, op: str | None = None, **defaults: object) -> None:
-    """Define a primitive class named `name` that calls `function`.
+    """Define a primitive class called `name` in this module that calls `function`.
 
-    `defaults` are the constructor's arguments; the value _REQUIRED marks one without a default.
+    Args:
+        op: name of the op whose gradient rules apply; default that of `function`.
+        defaults: the constructor's arguments; the value _REQUIRED marks one without a default.
     """
     parameters = [
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)

@@ -50,7 +50,11 @@ _Size: TypeAlias = int | Sequence[int] | Tensor
 
 
 def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
-    """Return, for each output cell of a resized axis, its position in the input, as float64."""
+    """Return the float64 position in the input of each of `out` cells of a resized axis.
+
+    `n` is the input's size. `rule` "corners" aligns the outermost cells, "half" the outer edges of
+    the axis, and others the first cells' edges. `scale` replaces out / n if given.
+    """
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
         return i * ((n - 1) / (out - 1)) if out > 1 else np.zeros(out)
@@ -63,9 +67,8 @@ def _taps(
 ) -> list[tuple[Array, Array | None]]:
     """Return the input cells, and their weights, of which each output cell is the weighted sum.
 
-    It is a list of (indices, weights), arrays with one item per output cell. The weights are None
-    if
-    the value is copied.
+    The result is a list of (indices, weights), both with one item per output cell. The weights are
+    None if the output copies the cell.
     """
     if mode == "nearest":
         if rule == "corners":  # halves away from zero
@@ -269,8 +272,9 @@ def _image_size(name: str, x: Tensor, size: _Size) -> tuple[int, ...]:
 
 
 class _Resize(Primitive):
-    """Base of resizing primitives: `Op(align_corners=False, half_pixel_centers=False)(image,
-    size)`.
+    """Base of classes that resize images: `Op(align_corners=False, half_pixel_centers=False)`.
+
+    The call is `(image, size)`.
     """
 
     op = resize_by
@@ -283,7 +287,7 @@ class _Resize(Primitive):
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
     def __call__(self, image: Tensor, size: _Size) -> Tensor:
-        """Return the image resized to `size`."""
+        """Return the images (N, C, H, W) resized to `size`, a pair (height, width)."""
         sizes = _image_size(self.name, image, size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 

@@ -116,7 +116,13 @@ def _check_gradient(
     statistics: tuple[TensorType, ...],
     kept: TensorType,
 ) -> None:
-    """Raise ShapeError unless gradient, gamma and statistics are those of the forward pass."""
+    """Raise ShapeError unless the operands of a normalisation's gradient op fit its input `x`.
+
+    Args:
+        dout: must have the type of `x`.
+        gamma: must have the shape `shape`.
+        statistics: the forward op's statistics; each must have the type `kept`.
+    """
     if dout.plain is not x.plain or gamma.shape != shape:
         raise ShapeError(
             f"{name}: got an input of {x.plain}, a gradient of {dout.plain} and gamma of "
@@ -204,7 +210,10 @@ def _(
 
 
 def _along(x: Tensor, ndim: int) -> Tensor:
-    """Reshape (C,) to (C, 1, ...), so that it broadcasts along the channels of (N, C, ...)."""
+    """Reshape (C,) to (C, 1, ...), so that it broadcasts along the channels of (N, C, ...).
+
+    `ndim` is the number of axes of the latter.
+    """
     return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
 

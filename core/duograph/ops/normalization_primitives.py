@@ -53,7 +53,11 @@ class BatchNorm(Primitive):
     def __call__(
         self, input_x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """Apply batch normalisation; return (result, mean, variance, mean, variance)."""
+        """Apply batch normalisation; return (result, mean, variance, mean, variance).
+
+        In training these are the batch's statistics, and the Parameters `mean` and `variance` are
+        moved towards them; else they are the arguments.
+        """
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
         if self.is_training:
@@ -92,7 +96,7 @@ class LayerNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, input_x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
-        """Apply layer normalisation; return (result, mean, variance) with per-sample statistics."""
+        """Normalise each sample, scale by `gamma`, add `beta`; return (result, mean, variance)."""
         x = input_x
         axis = axis_of("LayerNorm", self.begin_norm_axis, x.ndim)
         params = axis_of("LayerNorm", self.begin_params_axis, x.ndim)
@@ -123,7 +127,10 @@ class InstanceNorm(Primitive):
     def __call__(
         self, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """Apply instance normalisation; return (result, mean, variance)."""
+        """Normalise each channel of each item by its own mean and variance, scale and shift.
+
+        Returns (result, `mean`, `variance`): the two arguments are not read and returned unchanged.
+        """
         out = normalization.instance_norm(
             input_x, None, None, gamma, beta, True, self.momentum, self.epsilon
         )

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Return a tensor cast to float32, unless it is float32 or float64."""
+    """Cast a tensor to float32, unless it is float32 or float64 already."""
     return x if x.dtype in (float32, float64) else cast_to(x, float32)
 
 
@@ -45,7 +45,10 @@ def _like(x: Tensor, target: Tensor) -> Tensor:
 
 
 def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) -> Tensor:
-    """Return ``grad * scale + weight_decay * param``, in float32 or float64."""
+    """Return the gradient with weight decay, ``grad * scale + weight_decay * param``.
+
+    It is float32, or float64 if the operands are.
+    """
     g = _wide(grad)
     if scale != 1.0:
         g = g * scale
@@ -168,7 +171,15 @@ def _corrected(
     eps: float,
     decoupled: float,
 ) -> Tensor:
-    """Return a Parameter after a step with corrected moments; `eps` is added after correction."""
+    """Return `param` after an Adam step with moments that are corrected for their start at 0.
+
+    Args:
+        m1: first moment.
+        top: second moment, or for AMSGrad its maximum so far.
+        corrections: divisors of the two moments, 1 - beta^step.
+        eps: added to the root of the corrected second moment.
+        decoupled: factor of the weight decay that is applied to `param` itself (AdamW).
+    """
     p = _wide(param)
     if decoupled:
         p = p - p * (lr * decoupled)

@@ -39,12 +39,12 @@ def _wide(x: Any) -> Any:
 
 
 def _stepped(formula: Callable[..., Any], targets: tuple[Tensor, ...], *rest: Any) -> Any:
-    """Return what a formula computes of the Parameters, in at least float32, and the rest."""
+    """Return ``formula(*targets, *rest)`` with the Parameters `targets` in at least float32."""
     return formula(*[_wide(x) for x in targets], *rest)
 
 
 def _write(targets: tuple[Tensor, ...], values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Assign each value to its Parameter, in its dtype; return the Parameters."""
+    """Assign each value to its Parameter, cast to the Parameter's dtype; return the Parameters."""
     return tuple(assign(t, cast_to(v, t.dtype)) for t, v in zip(targets, values, strict=True))
 
 
@@ -73,7 +73,10 @@ def _root(x: Any) -> Any:
 def _adam_delta(
     m: Any, v: Any, g: Any, b1p: Any, b2p: Any, lr: Any, b1: Any, b2: Any, eps: Any, nesterov: bool
 ) -> tuple[Any, Any, Any]:
-    """Return what Adam adds to the Parameter, and the new moments."""
+    """Return (delta, m, v) of an Adam step: what is added to the Parameter, and the new moments.
+
+    `g` is the gradient, `b1p` and `b2p` are the powers of the betas `b1` and `b2`.
+    """
     m, v = _moments(m, v, g, b1, b2)
     rate = lr * _root(1.0 - b2p) / (1.0 - b1p)
     top = m * b1 + g * (1.0 - b1) if nesterov else m
@@ -113,7 +116,10 @@ def _rmsprop(var: Any, ms: Any, mom: Any, lr: Any, g: Any, rho: Any, momentum: A
 
 
 class _Locking(Primitive):
-    """Base of the classes with `use_locking`: updates never run at the same time, so it is moot."""
+    """Base class of the optimiser primitives whose constructor takes `use_locking`.
+
+    The argument has no effect, since updates never run at the same time.
+    """
 
     def __init__(self, use_locking: bool = False) -> None:
         super().__init__()
@@ -157,7 +163,7 @@ class AdamNoUpdateParam(_Nesterov):
         self, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number, lr: Number,
         beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Update m and v; return the step."""
+        """Update m and v in place; return the step that the caller adds to its Parameter."""
         _check("AdamNoUpdateParam", m, v, gradient)
         delta, *moments = _adam_delta(
             _wide(m), _wide(v), _wide(gradient), beta1_power, beta2_power, lr, beta1, beta2,
@@ -174,7 +180,7 @@ class AdamWeightDecay(_Locking):
         self, var: Tensor, m: Tensor, v: Tensor, lr: Number, beta1: Number, beta2: Number,
         epsilon: Number, decay: Number, gradient: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update by one step of Adam without bias correction and with decay; return them."""
+        """Update var, m and v by Adam with weight decay, without bias correction; return them."""
         _check("AdamWeightDecay", var, m, v, gradient)
         m1, v1 = _moments(_wide(m), _wide(v), _wide(gradient), beta1, beta2)
         step = m1 / (sqrt(v1) + epsilon) + _wide(var) * decay
@@ -188,7 +194,7 @@ class ApplyAdaMax(Primitive):
         self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, lr: Number, beta1: Number,
         beta2: Number, epsilon: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update by one step of AdaMax; return the Parameters."""
+        """Update var, m and v by one step of AdaMax; return these Parameters."""
         _check("ApplyAdaMax", var, m, v, grad)
         g = _wide(grad)
         m1 = _wide(m) * beta1 + g * (1.0 - beta1)
@@ -204,7 +210,7 @@ class ApplyAdadelta(Primitive):
         self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
         epsilon: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update by one step of Adadelta; return the Parameters."""
+        """Update var, accum and accum_update by one step of Adadelta; return these Parameters."""
         targets = (var, accum, accum_update)
         _check("ApplyAdadelta", *targets, grad)
         return _write(targets, _stepped(_adadelta, targets, lr, rho, epsilon, _wide(grad)))
@@ -228,7 +234,7 @@ class ApplyAdagrad(Primitive):
         self.update_slots = update_slots
 
     def __call__(self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor) -> tuple[Tensor, ...]:
-        """Update by one step of Adagrad; return the Parameters."""
+        """Update var by one step of Adagrad, and accum if `update_slots` is set; return both."""
         _check(type(self).__name__, var, accum, grad)
         g, a = _wide(grad), _wide(accum)
         if self.update_slots:
@@ -251,7 +257,7 @@ class ApplyAdagradDA(_Locking):
         self, var: Tensor, gradient_accumulator: Tensor, gradient_squared_accumulator: Tensor,
         grad: Tensor, lr: Number, l1: Number, l2: Number, global_step: Number,
     ) -> Tensor:  # fmt: skip
-        """Update the three Parameters; return the first."""
+        """Update var and its two accumulators by one step of dual-averaging Adagrad; return var."""
         targets = (var, gradient_accumulator, gradient_squared_accumulator)
         _check("ApplyAdagradDA", *targets, grad)
         g = _wide(grad)
@@ -271,7 +277,7 @@ class ApplyAdamWithAmsgradV2(_Locking):
         beta2_power: Number, lr: Number, beta1: Number, beta2: Number, epsilon: Number,
         grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update the four Parameters; return them."""
+        """Update var, m, v and vhat by one step of AMSGrad; return these four Parameters."""
         _check("ApplyAdamWithAmsgrad", var, m, v, vhat, grad)
         m1, v1 = _moments(_wide(m), _wide(v), _wide(grad), beta1, beta2)
         top = maximum(_wide(vhat), v1)
@@ -298,7 +304,7 @@ class ApplyAdamWithAmsgrad(Primitive):
         self, var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Number,
         beta2_power: Number, lr: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update the four Parameters; return them."""
+        """Update var, m, v and vhat by one step of AMSGrad; return these four Parameters."""
         return ApplyAdamWithAmsgradV2()(
             var, m, v, vhat, beta1_power, beta2_power, lr, self.beta1, self.beta2, self.epsilon,
             grad,
@@ -312,7 +318,10 @@ class ApplyAddSign(Primitive):
         self, var: Tensor, m: Tensor, lr: Number, alpha: Number, sign_decay: Number,
         beta: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var and m; return them."""
+        """Update var and m by one step of AddSign; return both.
+
+        The step is the gradient times alpha + sign_decay * sign(grad) * sign(m).
+        """
         _check("ApplyAddSign", var, m, grad)
         g = _wide(grad)
         m1 = _wide(m) * beta + g * (1.0 - beta)
@@ -327,7 +336,10 @@ class ApplyPowerSign(Primitive):
         self, var: Tensor, m: Tensor, lr: Number, logbase: Number, sign_decay: Number,
         beta: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var and m; return them."""
+        """Update var and m by one step of PowerSign; return both.
+
+        The step is the gradient times exp(logbase * sign_decay * sign(grad) * sign(m)).
+        """
         _check("ApplyPowerSign", var, m, grad)
         g = _wide(grad)
         m1 = _wide(m) * beta + g * (1.0 - beta)
@@ -342,7 +354,7 @@ class ApplyRMSProp(_Locking):
         self, var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Number,
         grad: Tensor, decay: float, momentum: float, epsilon: float,
     ) -> Tensor:  # fmt: skip
-        """Update the three Parameters by one step of RMSProp; return var."""
+        """Update var, mean_square and moment by one step of RMSProp; return var."""
         targets = (var, mean_square, moment)
         _check("ApplyRMSProp", *targets, grad)
         new = _stepped(_rmsprop, targets, learning_rate, _wide(grad), decay, momentum, epsilon)
@@ -356,7 +368,11 @@ class ApplyCenteredRMSProp(_Locking):
         self, var: Tensor, mean_gradient: Tensor, mean_square: Tensor, moment: Tensor,
         grad: Tensor, learning_rate: Number, decay: float, momentum: float, epsilon: float,
     ) -> Tensor:  # fmt: skip
-        """Update the four Parameters by one step that divides by the variance; return var."""
+        """Update var and its three statistics by one step of centred RMSProp; return var.
+
+        Centred means that the step is divided by the root of the gradient's variance, not of its
+        mean square.
+        """
         _check("ApplyCenteredRMSProp", var, mean_gradient, mean_square, moment, grad)
         g = _wide(grad)
         mean = _wide(mean_gradient) * decay + g * (1.0 - decay)
@@ -374,7 +390,10 @@ class ApplyFtrl(_Locking):
         self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Number, l1: Number,
         l2: Number, lr_power: Number,
     ) -> Tensor:  # fmt: skip
-        """Update by one step that follows the regularised leader; return var."""
+        """Update var, accum and linear by one step of FTRL; return var.
+
+        FTRL is "follow the regularised leader" (McMahan et al., 2013).
+        """
         targets = (var, accum, linear)
         _check("ApplyFtrl", *targets, grad)
         return _write(targets, _stepped(_ftrl, targets, _wide(grad), lr, l1, l2, lr_power))[0]
@@ -384,7 +403,7 @@ class ApplyGradientDescent(Primitive):
     """`ApplyGradientDescent()(var, alpha, delta)`: var - alpha * delta."""
 
     def __call__(self, var: Tensor, alpha: Number, delta: Tensor) -> Tensor:
-        """Update and return var."""
+        """Subtract ``alpha * delta`` from the Parameter `var` in place; return it."""
         _check("ApplyGradientDescent", var, delta)
         return _write((var,), (_wide(var) - alpha * _wide(delta),))[0]
 
@@ -393,7 +412,7 @@ class ApplyProximalGradientDescent(Primitive):
     """Gradient descent with l1 and l2 regularisation: `(var, alpha, l1, l2, delta)`."""
 
     def __call__(self, var: Tensor, alpha: Number, l1: Number, l2: Number, delta: Tensor) -> Tensor:
-        """Update and return var."""
+        """Update var by gradient descent with proximal l1 and l2 penalties; return it."""
         _check("ApplyProximalGradientDescent", var, delta)
         return _write((var,), (_proximal(_wide(var), alpha, _wide(delta), l1, l2),))[0]
 
@@ -404,7 +423,7 @@ class ApplyProximalAdagrad(_Locking):
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor
     ) -> tuple[Tensor, ...]:
-        """Update var and accum; return them."""
+        """Update var and accum by Adagrad with proximal l1 and l2 penalties; return both."""
         _check("ApplyProximalAdagrad", var, accum, grad)
         g = _wide(grad)
         a = _wide(accum) + square(g)
@@ -440,7 +459,7 @@ class ApplyMomentum(Primitive):
         self, variable: Tensor, accumulation: Tensor, learning_rate: Number, gradient: Tensor,
         momentum: Number,
     ) -> Tensor:  # fmt: skip
-        """Update both Parameters; return `variable`."""
+        """Update `variable` and `accumulation` by one step of momentum; return `variable`."""
         _check("ApplyMomentum", variable, accumulation, gradient)
         g = _wide(gradient) * self.gradient_scale
         a = _wide(accumulation) * momentum + g
@@ -455,7 +474,10 @@ class ApplyKerasMomentum(_Nesterov):
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor, momentum: Number
     ) -> tuple[Tensor, ...]:
-        """Update var and accum; return them."""
+        """Update var and accum by a momentum step as Keras defines it; return both.
+
+        accum becomes ``accum * momentum - lr * grad`` and is added to var.
+        """
         _check("ApplyKerasMomentum", var, accum, grad)
         step = lr * _wide(grad)
         a = _wide(accum) * momentum - step
@@ -479,7 +501,11 @@ class SGD(Primitive):
         self, parameters: Tensor, gradient: Tensor, learning_rate: Number, accum: Tensor,
         momentum: Number, stat: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Update the Parameters; `stat` is 1 before the first step. Return `parameters`."""
+        """Update `parameters`, `accum` and `stat` by one step of SGD with momentum.
+
+        `stat` is positive before the first step, in which accum becomes the gradient, and 0 after
+        it. Returns `parameters`.
+        """
         _check("SGD", parameters, gradient, accum, stat)
         p, s = _wide(parameters), _wide(stat)
         g = _wide(gradient) + p * self.weight_decay

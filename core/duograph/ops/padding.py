@@ -1,7 +1,7 @@
 """Padding of axes (constant, reflect, edge, circular) and block rearrangements of images.
 
-Layers, primitive classes and users call these functions. Paddings must be checked here: the
-primitives `pad_by` and `pad_index` expect valid ones.
+Layers, primitive classes and users call these functions. They must check paddings: the primitives
+`pad_by` and `pad_index`, which compute the results, expect valid ones.
 """
 
 from __future__ import annotations

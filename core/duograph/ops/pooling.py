@@ -233,7 +233,10 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
 
 
 def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Array:
-    """Return, as float64, how many cells of each pooling window are not padding."""
+    """Return, as float64, how many cells of each average-pooling window are not padding.
+
+    The array has one axis per spatial axis of the result; counts below 1 are raised to 1.
+    """
     total = np.ones((1,) * len(kernel))
     for i, (n, k, s, (low, _), o) in enumerate(
         zip(sizes, kernel, stride, padding, out, strict=True)
@@ -255,7 +258,10 @@ def _divided(
     include: bool,
     divisor: int,
 ) -> _Sums:
-    """Divide each pooling window's sum by `divisor` or, if that is 0, by its number of cells."""
+    """Divide `total`, one number per average-pooling window, by the window's divisor.
+
+    It is `divisor` or, if that is 0, the window's number of cells; padding counts if `include`.
+    """
     if divisor:
         return total / divisor
     if include or not any(p for pair in padding for p in pair):
@@ -374,7 +380,10 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Return the extra (0, high) padding of each axis for a last, partial pooling window."""
+    """Return the extra (0, high) padding of each axis that ceil_mode's last window needs.
+
+    The last window of an axis may be partial, but may not start in the padding behind the input.
+    """
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
         span = d * (k - 1) + 1
@@ -395,7 +404,10 @@ def _max_arguments(
     ceil_mode: bool,
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return kernel, stride, padding and dilation of max pooling with one item per spatial axis."""
+    """Return max pooling's (kernel, stride, padding, dilation), each with one item per axis.
+
+    Only spatial axes count; their sizes are `sizes`. The padding includes that of `ceil_mode`.
+    """
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)

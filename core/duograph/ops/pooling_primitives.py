@@ -48,7 +48,7 @@ class _Pool(Primitive):
         raise NotImplementedError
 
     def __call__(self, x: Tensor) -> Any:
-        """Return the input pooled over windows."""
+        """Pool `x` over sliding windows of its spatial axes, in the class's data format."""
         if x.ndim != self._n + 2:
             raise ShapeError(
                 f"{self.name}: got input of shape {x.shape}; wanted {self._n + 2} axes"
@@ -164,7 +164,10 @@ class MaxPoolWithArgmax(_Pool):
     op = pooling.max_pool
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the pooling windows, their indices in the flattened image)."""
+        """Return (maxima of the pooling windows, their int32 indices).
+
+        The indices refer to each item of the batch, flattened from (C, H, W).
+        """
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
         return values, cast_to(indices + channel, int32)
@@ -194,7 +197,7 @@ class MaxPoolWithArgmaxV2(Primitive):
         self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the pooling windows, their indices)."""
+        """Return (maxima of the pooling windows, their indices in the flattened H x W channel)."""
         values, indices = pooling.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
@@ -211,7 +214,7 @@ class AdaptiveMaxPool2D(Primitive):
         self.output_size = output_size
 
     def __call__(self, x: Tensor) -> Any:
-        """Return (maxima of the adaptive pooling windows, their indices)."""
+        """Return (maxima of the adaptive pooling windows, their indices in a flat channel)."""
         return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
@@ -223,7 +226,7 @@ class AdaptiveMaxPool3D(Primitive):
     def __call__(
         self, x: Tensor, output_size: Tensor | int | Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the adaptive pooling windows, their indices)."""
+        """Return (maxima of the adaptive pooling windows, their int32 indices in the channel)."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)

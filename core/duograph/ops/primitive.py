@@ -108,7 +108,10 @@ class Primitive:
         return self._set_attr(name, value)
 
     def _set_attr(self, name: str, value: Any) -> Primitive:
-        """Set an attribute that `attrs` shows, and return the instance."""
+        """Set an attribute of the primitive, which `attrs` then lists; return the primitive.
+
+        A name that the class itself defines, such as a method's, is listed but not overwritten.
+        """
         if name not in inspect.signature(type(self)).parameters:
             self._added = {**self._added, name: value}
         if not hasattr(type(self), name):
@@ -133,17 +136,23 @@ class Primitive:
         return self
 
     def set_device(self, device_target: str) -> Primitive:
-        """Keep a device in the attribute `primitive_target`; a call runs where its operands are."""
+        """Store a device's name as the attribute `primitive_target`; return the primitive.
+
+        A call runs on the device of its operands all the same.
+        """
         warn_moot("ops.Primitive.set_device")
         return self._set_attr("primitive_target", device_target)
 
     def set_stage(self, stage: int) -> Primitive:
-        """Keep a number of a pipeline stage; without a pipeline of processes it has no meaning."""
+        """Store the number of a pipeline stage, which has no effect; return the primitive."""
         warn_moot("ops.Primitive.set_stage")
         return self._set_attr("stage", stage)
 
     def place(self, role: str, rank_id: int) -> None:
-        """Keep the role and rank of a process; every call runs in this process."""
+        """Store the role and rank of a process, which has no effect.
+
+        Every call runs in this process.
+        """
         warn_moot("ops.Primitive.place")
         self._set_attr("place", (role, rank_id))
 
@@ -219,9 +228,10 @@ def _bind(
 
 
 class _Item(NamedTuple):
-    """One constructor parameter in a spelling such as ``"Sort(axis=-1, descending=False)"``.
+    """One parameter in a class's spelling, such as ``axis=-1`` in ``"Sort(axis=-1)"``.
 
-    Its text is ``name``, ``name=default`` or ``name:parameter=default``.
+    Its text is ``name``, ``name=default`` or ``name:parameter=default``; `target` is the parameter
+    of the function to which the value is passed.
     """
 
     name: str
@@ -290,7 +300,10 @@ _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
-    """Create the `__init__` of a primitive class, which stores its arguments as attributes."""
+    """Create the `__init__` of a primitive class, which stores its arguments as attributes.
+
+    `items` are the constructor's parameters; `name` is the class.
+    """
     signature = inspect.Signature([item.parameter for item in items])
     names = [item.name for item in items]
     defaults = [item.default for item in items]
@@ -314,7 +327,11 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
 def _caller(
     name: str, function: Callable[..., Any], constructor: list[_Item], call: list[_Item] | None
 ) -> Callable[..., Any]:
-    """Create the `__call__` of a primitive class, which calls `function` with all arguments."""
+    """Create the `__call__` of a primitive class, which calls `function`.
+
+    The function gets the arguments of the call and those stored by the constructor. With `call`
+    None, the call's arguments are passed on as they are.
+    """
     pairs = [(item.target, item.name) for item in constructor]
 
     def kept(self: Primitive) -> dict[str, Any]:

@@ -180,9 +180,9 @@ _STATE = TensorType.of((4,), uint32)
 
 
 def _taker(seed: object, generator: Generator | None) -> HostCall:
-    """Return a Python function, wrapped for graphs, that takes a new state of the random generator.
+    """Return an op-like function that advances the random generator and returns its new state.
 
-    Each run of a compiled function calls it.
+    In a compiled function, each run calls it. `seed` and `generator` select the generator.
     """
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 

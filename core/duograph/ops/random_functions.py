@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _unit(like: Tensor, generator: Generator | None = None, open_: bool = False) -> Tensor:
-    """Return uniform float32 numbers in [0, 1), or with `open_` in (0, 1)."""
+    """Draw uniform float32 numbers in [0, 1), or in (0, 1) if `open_`, of the shape of `like`."""
     drawn = random_uniform(take_state(generator=generator, like=like), like.shape, float32)
     return where(drawn == 0, 2.0**-25, drawn) if open_ else drawn
 
@@ -60,7 +60,7 @@ def uniform_(
 def _tensor_uniform(
     self: Tensor, from_: Number = 0.0, to: Number = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """Return uniform numbers in [from_, to) of the tensor's shape and dtype."""
+    """Return a new tensor of uniform numbers in [from_, to), of this tensor's shape and dtype."""
     return cast(_unit(self, generator) * (to - from_) + from_, self.dtype)
 
 
@@ -150,13 +150,16 @@ def random_(
 
 @tensor_method("cauchy")
 def _tensor_cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    """Return Cauchy numbers of the tensor's shape and dtype."""
+    """Return a new tensor of Cauchy-distributed numbers, of this tensor's shape and dtype."""
     return cast(median + sigma * tan(math.pi * (_unit(self, None, True) - 0.5)), self.dtype)
 
 
 @tensor_method("log_normal")
 def _tensor_log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    """Return log-normal numbers of the tensor's shape and dtype; mean and std are of their log."""
+    """Return a new tensor of log-normal numbers, of this tensor's shape and dtype.
+
+    `mean` and `std` are those of the numbers' logarithms.
+    """
     unit = random_normal(take_state(like=self), self.shape, float32)
     return cast((unit * std + mean).exp(), self.dtype)
 

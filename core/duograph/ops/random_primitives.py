@@ -50,7 +50,7 @@ class Dropout(Primitive):
         self.seed0, self.seed1 = Seed0, Seed1
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply dropout to the elements; return (result, mask of ones and zeros)."""
+        """Apply dropout to the elements; return (result, mask: 1 for kept elements, else 0)."""
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
 
@@ -85,7 +85,7 @@ class Dropout3D(_ChannelDropout):
 
 
 class _Seeded(Primitive):
-    """Base of the random primitives with two seeds: `Op(seed=0, seed2=0)`."""
+    """Base class of the random primitives with two seeds: `Op(seed=0, seed2=0)`."""
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class UniformReal(_Seeded):
     """Uniform numbers in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return uniform random float32 numbers of `shape`."""
+        """Return random float32 numbers of `shape`, uniform in [0, 1)."""
         return random.rand(shape, seed=self.own_seed)
 
 
@@ -111,7 +111,7 @@ class UniformInt(_Seeded):
     def __call__(
         self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
     ) -> Tensor:
-        """Return uniform random int32 numbers of `shape`."""
+        """Return random int32 numbers of `shape`, uniform in [minval, maxval)."""
         return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
 
 
@@ -119,7 +119,7 @@ class StandardNormal(_Seeded):
     """Standard normal numbers: `StandardNormal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return normal random float32 numbers of `shape`."""
+        """Return random float32 numbers of `shape`, normal with mean 0 and deviation 1."""
         return random.standard_normal(shape, self.own_seed)
 
 
@@ -127,7 +127,7 @@ class StandardLaplace(_Seeded):
     """Laplace numbers of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return random float32 Laplace numbers of `shape`."""
+        """Return random float32 numbers of `shape`, Laplace-distributed with mean 0 and scale 1."""
         return distributions.standard_laplace(shape, self.own_seed)
 
 
@@ -157,7 +157,7 @@ class Bernoulli(Primitive):
         self.seed, self.offset = seed, offset
 
     def __call__(self, x: Tensor, p: Tensor | int | float = 0.5) -> Tensor:
-        """Return random ones and zeros of the shape and dtype of `x`."""
+        """Return random ones (with probability `p`) and zeros, of the shape and dtype of `x`."""
         return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
 
 
@@ -172,7 +172,7 @@ class Multinomial(Primitive):
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
-        """Return `num_samples` random indices per row of `x`, which has the probabilities."""
+        """Draw `num_samples` indices with replacement per row of `x`, which has probabilities."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
@@ -196,7 +196,7 @@ class Randperm(Primitive):
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
     def __call__(self, n: Tensor | int) -> Tensor:
-        """Return the numbers 0 to n - 1 in random order, padded to the length `max_length`."""
+        """Return the numbers 0 to n - 1 in random order, padded with `pad` to `max_length`."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
             raise ArgumentValueError(
@@ -221,7 +221,10 @@ class RandomChoiceWithMask(Primitive):
         self.count, self.seed, self.seed2 = count, seed, seed2
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (coordinates of random true elements, mask of the rows in use)."""
+        """Choose up to `count` True elements of `input_x` at random.
+
+        Returns (int32 coordinates (count, axes), bool mask of the rows that hold a choice).
+        """
         found = np.argwhere(stop_gradient(input_x).asnumpy())
         words = random_state.philox(
             random_state.next_state(_seed(self.seed, self.seed2)), len(found)

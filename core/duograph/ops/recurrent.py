@@ -27,7 +27,7 @@ def _columns(name: str, x: Tensor, h: Tensor) -> int:
 
 
 def _part(x: Tensor, i: int, n: int) -> Tensor:
-    """Return columns i * n .. (i + 1) * n of a matrix, which belong to gate number i."""
+    """Return gate number `i` of a matrix (N, gates * n): its columns i * n to (i + 1) * n - 1."""
     return slice_by(x, (0, i * n), (x.shape[0], (i + 1) * n), (1, 1))
 
 

@@ -56,7 +56,7 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
 
 
 def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
-    """Gradient rule of max and min: elements equal to the result share its gradient evenly."""
+    """Gradient rule of max and min: the elements equal to the result share `dout` evenly."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
@@ -105,7 +105,7 @@ def _(x, axis, keepdims):
 
 
 def mirrored(x: Tensor) -> Tensor:
-    """Map elements so that their order is reversed; the map is its own inverse."""
+    """Map elements to ones in the reverse order, such as -x; the map is its own inverse."""
     if x.dtype is bool_:
         return logical_not(x)
     if x.dtype.is_integer:
@@ -334,9 +334,10 @@ def wanted_tensor(name: str, x: object) -> Tensor:
 
 
 def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
-    """Reorder arguments passed in the older order (axis, dtype, keepdims, initial).
+    """Reorder arguments of sum, mean and others that were passed as (axis, dtype, keepdims).
 
-    Returns (keepdims, dtype, initial).
+    If `keepdims` holds a dtype or None, it is taken for the dtype. Returns (keepdims, dtype,
+    initial).
     """
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _Reduce(Primitive):
-    """Base of the primitive classes of reductions: `Op(keep_dims=False)(x, axis=())`."""
+    """Base class of the primitives of reductions: `Op(keep_dims=False)(x, axis=())`."""
 
     def __init__(self, keep_dims: bool = False) -> None:
         super().__init__()
@@ -38,7 +38,10 @@ class _Reduce(Primitive):
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
-        """Return the instance for a gradient rule's getter, with MindSpore's name `keep_dims`."""
+        """Create the primitive that stands for a call of the op with these attributes.
+
+        A user's gradient rule receives it. The op's `keepdims` becomes MindSpore's `keep_dims`.
+        """
         made = super().from_attributes(attributes)
         made.keep_dims = bool(attributes.get("keepdims", False))  # type: ignore[attr-defined]
         return made
@@ -180,7 +183,7 @@ class Argmin(Primitive):
 
 
 class _Scan(Primitive):
-    """Base of the cumulative sum and product: `Op(exclusive=False, reverse=False)(x, axis)`."""
+    """Base class of cumulative sum and product: `Op(exclusive=False, reverse=False)(x, axis)`."""
 
     def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
         super().__init__()

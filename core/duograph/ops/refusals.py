@@ -70,7 +70,10 @@ def _unfit(
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> str | None:
-    """Describe the first argument that does not match its annotation; None if all do."""
+    """Describe the first argument whose type does not match the annotation; None if all match.
+
+    `owner` is the function's name in the message.
+    """
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:  # wrong number of arguments: Python's own error says so

@@ -106,9 +106,9 @@ def _(x, axis, exclusive, reverse):
 
 
 def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
-    """Shift `x` by `by` elements along an axis, backwards if `reverse`.
+    """Shift `x` by `by` elements towards the end of an axis, or the beginning if `reverse`.
 
-    Fills the gap with `fill`.
+    The shape stays the same: elements beyond the edge are dropped, and the gap is `fill`.
     """
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
@@ -131,6 +131,12 @@ def _doubling(
     neutral: object,
 ) -> Tensor:
     """Compute cumulative values in log2(n) rounds; round k combines elements 2**k apart.
+
+    Args:
+        combine: the associative operation, such as addition.
+        exclusive: leave an element out of its own result.
+        reverse: begin at the end of the axis.
+        neutral: neutral element of `combine`.
 
     See Hillis and Steele (1986).
     """
@@ -287,7 +293,7 @@ def _arguments(
 
 
 def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
-    """Apply a cumulative function along an axis; for None, to the flattened tensor.
+    """Return ``run(x, axis)``, a cumulative function; for axis None, of the flattened tensor.
 
     A 0-d tensor is treated as one with one element.
     """

@@ -226,7 +226,10 @@ def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mod
 
 @op(name="scatter_nd_write")
 def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite op: replace or combine the slices that rows of `indices` name with updates."""
+    """Composite op: replace the slices of `input` at coordinates by updates, or combine both.
+
+    Each row in the last axis of `indices` holds the coordinates of a slice.
+    """
     count = check_nd("tensor_scatter", input.shape, indices)
     rest = input.shape[count:]
     n = size_of(input.shape[:count])

@@ -37,7 +37,10 @@ def position_dtype(size: int) -> DType:
 
 
 def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Tensor:
-    """Return the tensor offset + sum(i * strides), positions in a buffer of `size` elements."""
+    """Return a tensor of `shape` with offset + sum(i * strides) at each index tuple i.
+
+    They are positions in a buffer of `size` elements.
+    """
     dtype = position_dtype(size)
     shape = tuple(shape)
     out = fill(shape, offset, dtype)

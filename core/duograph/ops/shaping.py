@@ -363,7 +363,7 @@ _IN_ORDER = _Orders()
 
 @functools.lru_cache(1024)
 def _normal_perm(ndim: int, perm: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return an axis permutation with axes counted from 0, or None if it is no permutation."""
+    """Return an axis permutation with negative axes counted from 0; None if it is not one."""
     found = tuple([p + ndim if p < 0 else p for p in perm])
     return found if sorted(found) == list(range(ndim)) else None
 

@@ -37,7 +37,12 @@ def _window(
     dtype: DTypeLike | None,
     function: Callable[[Array, int], Array],
 ) -> Tensor:
-    """Return `function` of the positions 0, 1, ... and of the largest position of a period."""
+    """Check a window function's arguments; return the window as a 1-d tensor of `length`.
+
+    Args:
+        periodic: omit the last point of the symmetric window of length + 1 points.
+        function: computes the window from the positions 0, 1, ... and the last position.
+    """
     if isinstance(length, Tensor) and length.size == 1:
         length = length.item()
     if isinstance(length, bool) or not isinstance(length, (int, np.integer)):
@@ -184,7 +189,7 @@ def kaiser_window(
 
 
 class _Window(Primitive):
-    """Base class of the primitives of window functions; the length is an integer Tensor."""
+    """Base class of the primitives of window functions, with `periodic` and `dtype`."""
 
     def __init__(self, periodic: bool = True, dtype: DTypeLike = float32) -> None:
         super().__init__()
@@ -195,7 +200,7 @@ class BartlettWindow(_Window):
     """`BartlettWindow(periodic=True, dtype=float32)(window_length)`."""
 
     def __call__(self, window_length: Tensor | int) -> Tensor:
-        """Return the window of that many elements."""
+        """Return the Bartlett (triangular) window of `window_length` elements."""
         return bartlett_window(window_length, self.periodic, dtype=self.dtype)
 
 
@@ -203,7 +208,7 @@ class BlackmanWindow(_Window):
     """`BlackmanWindow(periodic=True, dtype=float32)(window_length)`."""
 
     def __call__(self, window_length: Tensor | int) -> Tensor:
-        """Return the window of that many elements."""
+        """Return the Blackman window of `window_length` elements."""
         return blackman_window(window_length, self.periodic, dtype=self.dtype)
 
 
@@ -221,7 +226,7 @@ class HammingWindow(_Window):
         self.alpha, self.beta = float(alpha), float(beta)
 
     def __call__(self, length: Tensor | int) -> Tensor:
-        """Return the window of that many elements."""
+        """Return the Hamming window of `length` elements."""
         return hamming_window(length, self.periodic, self.alpha, self.beta, dtype=self.dtype)
 
 
@@ -229,7 +234,10 @@ class HammingWindow(_Window):
 
 
 def _placed(name: str, x: Tensor, window: Tensor | None, n_fft: int, win_length: int) -> Tensor:
-    """Return the window of `win_length` elements in the middle of `n_fft`."""
+    """Pad a window of `win_length` elements with zeros on both sides to `n_fft`.
+
+    Without a window, it is all ones. The result has the real dtype of the signal `x`.
+    """
     dtype = real(x).dtype
     if window is None:
         window = cast(Tensor(np.ones(win_length)), dtype)
@@ -249,7 +257,11 @@ def _frames(
     onesided: bool,
     scale: float,
 ) -> Tensor:
-    """Return the spectrum of each frame: (batch, frequencies, frames)."""
+    """Cut a signal (batch, length) into windowed frames and transform each.
+
+    Returns the spectra, (batch, frequencies, frames). `hop` is the distance of the frames, `n_fft`
+    their length; `onesided` keeps the non-negative frequencies; `scale` multiplies.
+    """
     batch, length = x.shape
     if not 0 < n_fft <= length:
         raise ArgumentValueError(f"{name}: got n_fft={n_fft}; wanted 1 to {length}")
@@ -351,7 +363,7 @@ class STFT(Primitive):
         self.normalized, self.onesided, self.return_complex = normalized, onesided, return_complex
 
     def __call__(self, x: Tensor, window: Tensor) -> Tensor:
-        """Return the spectra of the frames of `x`, which is not padded."""
+        """Return the short-time Fourier transform of `x`, without padding at the ends."""
         return stft(
             x, self.n_fft, self.hop_length, self.win_length, window, False, "reflect",
             self.normalized, self.onesided, self.return_complex,

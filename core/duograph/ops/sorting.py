@@ -76,7 +76,7 @@ def _(x, out, dout, axis, descending):
 def _(x, axis, descending):
     """Decompose the sort into Batcher's bitonic network on triples (class, key, index).
 
-    NaN and padding have later classes than numbers.
+    The class is 0 for numbers, 1 for NaN and 2 for padding, so that these come last.
     """
     n = x.shape[axis]
     if n < 2 or not x.size:
@@ -115,7 +115,11 @@ def _exchange(
     mirrored: bool,
     descending: bool,
 ) -> tuple[Tensor, ...]:
-    """Run one stage of a bitonic sort: compare and exchange the halves of each block."""
+    """Run one stage of a bitonic sort: compare and exchange the halves of each block.
+
+    `lanes` are the tensors (class, key, index), of shape (*lead, size). With `mirrored`, an
+    element's partner in the second half is counted from the end. Returns the new lanes.
+    """
     half = block // 2
     last = len(lead) + 1
     first, second = [], []
@@ -134,7 +138,7 @@ def _exchange(
 
 
 def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tensor:
-    """Return elementwise whether (class, key, index) triple `a` must be sorted before `b`."""
+    """Return elementwise whether (class, key, index) triple `a` must come before `b`."""
     key = less(b[1], a[1]) if descending else less(a[1], b[1])
     tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
     inside = logical_and(equal(a[0], b[0]), logical_or(key, tie))

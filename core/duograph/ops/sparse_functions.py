@@ -438,7 +438,10 @@ class SparseTensorDenseMatmul(Primitive):
     def __call__(
         self, indices: Tensor, values: Tensor, sparse_shape: Tensor | Sequence[int], dense: Tensor
     ) -> Tensor:
-        """Return the dense product."""
+        """Return the dense product of a sparse matrix and `dense`.
+
+        The constructor's `adjoint_st` and `adjoint_dt` transpose the first and the second.
+        """
         x = COOTensor(indices, values, _sizes(sparse_shape))
         if x.ndim != 2:
             raise ShapeError(f"SparseTensorDenseMatmul: got shape {x.shape}; wanted two axes")
@@ -463,7 +466,7 @@ class SparseToDense(Primitive):
     def __call__(
         self, indices: Tensor, values: Tensor, sparse_shape: Tensor | Sequence[int]
     ) -> Tensor:
-        """Return the dense Tensor."""
+        """Return the dense tensor of shape `sparse_shape` with `values` at `indices` and zeros."""
         return COOTensor(indices, values, _sizes(sparse_shape)).to_dense()
 
 
@@ -473,7 +476,7 @@ class SparseTensorDenseAdd(Primitive):
     def __call__(
         self, x1_indices: Tensor, x1_values: Tensor, x1_shape: Tensor, x2: Tensor
     ) -> Tensor:
-        """Return the dense sum."""
+        """Return the dense sum of a sparse tensor (indices, values, shape) and `x2`."""
         return COOTensor(x1_indices, x1_values, _sizes(x1_shape)).to_dense() + x2
 
 
@@ -491,7 +494,10 @@ class SparseSlice(Primitive):
     def __call__(
         self, indices: Tensor, values: Tensor, shape: Tensor, start: Tensor, size: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return (indices, values, shape) of the part; its structure depends on values."""
+        """Return (indices, values, shape) of the part of a sparse tensor from `start`, of `size`.
+
+        It reads the indices on the host, since the number of values in the part depends on them.
+        """
         begin, full = np.array(_sizes(start)), np.array(_sizes(shape))
         extent = np.minimum(np.array(_sizes(size)), full - begin)
         places = indices.asnumpy()

@@ -40,10 +40,10 @@ __all__ = [
 
 
 class _Rows:
-    """The rows of a Parameter that a sparse gradient touches.
+    """A sparse gradient of a Parameter, and the rows of the Parameter that it changes.
 
     Attributes:
-        gradient: the dense gradient; rows that occur twice are added.
+        gradient: the dense gradient of the Parameter's shape; rows that occur twice are added.
     """
 
     def __init__(self, name: str, var: Tensor, grad: Tensor, indices: Tensor) -> None:
@@ -58,7 +58,7 @@ class _Rows:
         self._touched = reshape_to(found > 0, (count, *[1] * (var.ndim - 1)))
 
     def of(self, new: Tensor, old: Tensor) -> Tensor:
-        """Return the new values of touched rows and the old ones of others."""
+        """Return the rows of `new` where the gradient has a row, and those of `old` elsewhere."""
         return select_by(self._touched, new, _wide(old))
 
 
@@ -73,7 +73,7 @@ class SparseApplyAdadelta(Primitive):
         self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
         grad: Tensor, indices: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update the touched rows; return the Parameters."""
+        """Apply Adadelta to the Parameters' rows at `indices`; return the three Parameters."""
         targets = (var, accum, accum_update)
         _check("SparseApplyAdadelta", *targets)
         rows = _Rows("SparseApplyAdadelta", var, grad, indices)
@@ -94,7 +94,7 @@ class SparseApplyAdagradV2(Primitive):
     def __call__(
         self, var: Tensor, accum: Tensor, grad: Tensor, indices: Tensor
     ) -> tuple[Tensor, ...]:
-        """Update the touched rows; return the Parameters."""
+        """Apply Adagrad to the rows of var and accum at `indices`; return both Parameters."""
         name = type(self).__name__
         _check(name, var, accum)
         rows = _Rows(name, var, grad, indices)
@@ -129,7 +129,7 @@ class SparseApplyFtrlV2(Primitive):
     def __call__(
         self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, indices: Tensor
     ) -> tuple[Tensor, ...]:
-        """Update the touched rows; return the Parameters."""
+        """Apply FTRL to the rows of var, accum and linear at `indices`; return these Parameters."""
         name = type(self).__name__
         targets = (var, accum, linear)
         _check(name, *targets)
@@ -160,7 +160,7 @@ class SparseApplyProximalAdagrad(_Locking):
         self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor,
         indices: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update the touched rows; return the Parameters."""
+        """Apply proximal Adagrad to the rows of var and accum at `indices`; return both."""
         name = type(self).__name__
         _check(name, var, accum)
         rows = _Rows(name, var, grad, indices)
@@ -186,7 +186,7 @@ class SparseApplyRMSProp(Primitive):
     def __call__(
         self, var: Tensor, ms: Tensor, mom: Tensor, lr: Number, grad: Tensor, indices: Tensor
     ) -> tuple[Tensor, ...]:
-        """Update the touched rows; return the Parameters."""
+        """Apply RMSProp to the rows of var, ms and mom at `indices`; return these Parameters."""
         targets = (var, ms, mom)
         _check("SparseApplyRMSProp", *targets)
         rows = _Rows("SparseApplyRMSProp", var, grad, indices)
@@ -207,7 +207,11 @@ class FusedSparseAdam(_Nesterov):
         lr: Number, beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
         indices: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update the Parameters; return them."""
+        """Apply Adam with a sparse gradient to var, m and v; return these Parameters.
+
+        If the class is lazy, only the rows at `indices` change; else a row without a gradient is
+        updated with a gradient of 0.
+        """
         name = type(self).__name__
         targets = (var, m, v)
         _check(name, *targets)

@@ -35,7 +35,7 @@ __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
 
 def _known(x: Tensor) -> bool:
-    """Return whether the values can be read: not those of a graph."""
+    """Return whether the tensor's values can be read: False for one of a graph being built."""
     return not hasattr(x, "_builder")
 
 
@@ -68,7 +68,7 @@ def _part(name: str, x: Tensor) -> str:
 
 
 class _Sparse:
-    """What the two formats have in common: the properties of a tensor, and arithmetic."""
+    """Base class of the sparse formats COO and CSR: properties of a tensor, and arithmetic."""
 
     values: Tensor
     shape: tuple[int, ...]
@@ -94,19 +94,19 @@ class _Sparse:
         return len(self.shape)
 
     def with_values(self, values: Tensor) -> Any:
-        """Return a tensor of the same structure with other values."""
+        """Return a sparse tensor with the same indices and shape, and other values."""
         raise NotImplementedError
 
     def at_places(self, dense: Tensor) -> Tensor:
-        """Return the elements of a dense tensor at the places of the values."""
+        """Return the elements of `dense` at the indices of this tensor's stored values, 1-d."""
         raise NotImplementedError
 
     def abs(self) -> Any:
-        """Return the tensor with the absolute values."""
+        """Return the sparse tensor with the absolute values."""
         return self.with_values(absolute(self.values))
 
     def astype(self, dtype: DTypeLike) -> Any:
-        """Return the tensor with values of another dtype."""
+        """Return the sparse tensor with values cast to another dtype."""
         return self.with_values(cast(self.values, dtype))
 
     def __neg__(self) -> Any:
@@ -201,7 +201,7 @@ class COOTensor(_Sparse):
         return made
 
     def at_places(self, dense: Tensor) -> Tensor:
-        """Return the elements of a dense tensor at the places of the values."""
+        """Return the elements of a dense tensor at the indices of the stored values."""
         return gather_nd(dense, self.indices)
 
     def to_dense(self) -> Tensor:
@@ -209,7 +209,7 @@ class COOTensor(_Sparse):
         return scatter_nd(self.indices, self.values, self.shape)
 
     def to_csr(self) -> CSRTensor:
-        """Return the matrix in rows, in the order of rows; equal places are added.
+        """Convert a matrix to CSR format; values with the same indices are added.
 
         Raises:
             ValueError: another number of axes than 2.
@@ -224,7 +224,7 @@ class COOTensor(_Sparse):
         )
 
     def coalesce(self) -> COOTensor:
-        """Return the values in the order of their places; those at one place are added."""
+        """Return the tensor with its values ordered by index; those of equal index are added."""
         flat = _flat(self.indices.asnumpy().astype(np.int64), self.shape)
         places, owner = np.unique(flat, return_inverse=True)
         if not len(places):
@@ -276,19 +276,22 @@ def _flat(indices: Any, shape: Sequence[int]) -> Any:
 
 
 def _columns(indices: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows and the columns of coordinates (n, 2)."""
+    """Split the coordinates (n, 2) of a sparse matrix into row and column numbers, (n,) each."""
     both = transpose_by(indices, (1, 0))
     return both[0], both[1]
 
 
 def _row_ends(rows: Tensor, height: int, dtype: DType) -> Tensor:
-    """Return the offsets (height + 1,) of rows in values that are ordered by rows."""
+    """Convert ascending row numbers to CSR's offsets: row i has the values [i] .. [i + 1] - 1.
+
+    The result has shape (height + 1,); `height` is the matrix's number of rows.
+    """
     counts = unsorted_segment_sum(fill(rows.shape, 1, int64), rows, height)
     return cast_to(concat_by((fill((1,), 0, int64), cumsum(counts, 0)), 0), dtype)
 
 
 def rows_of(indptr: Tensor, count: int) -> Tensor:
-    """Return the row of each of `count` values from the offsets of the rows."""
+    """Convert CSR's row offsets `indptr` to the row number of each of `count` values."""
     n = indptr.shape[0]
     place = reshape_to(iota((count,), 0, int64), (count, 1))
     begun = less_equal(reshape_to(cast_to(indptr, int64), (1, n)), place)
@@ -382,7 +385,7 @@ class CSRTensor(_Sparse):
         return made
 
     def rows(self) -> Tensor:
-        """Return the row of each value."""
+        """Return the row number of each stored value."""
         return rows_of(self.indptr, self.values.shape[0])
 
     def coordinates(self) -> Tensor:
@@ -392,7 +395,7 @@ class CSRTensor(_Sparse):
         return concat_by((reshape_to(self.rows(), (n, 1)), reshape_to(columns, (n, 1))), 1)
 
     def at_places(self, dense: Tensor) -> Tensor:
-        """Return the elements of a dense matrix at the places of the values."""
+        """Return the elements of a dense matrix at the indices of the stored values."""
         return gather_nd(dense, self.coordinates())
 
     def to_coo(self) -> COOTensor:

@@ -62,7 +62,7 @@ _TRIGAMMA_SERIES = (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """Return the value of a polynomial; the coefficient of the highest power is first."""
+    """Evaluate a polynomial at `x` by Horner's rule, highest power's coefficient first."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:
         out = out * x + c

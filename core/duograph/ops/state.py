@@ -47,7 +47,10 @@ __all__ = [
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Assign a value, broadcast and converted, to a Parameter or Tensor; return the new value."""
+    """Assign `value`, broadcast and cast, to a Parameter or Tensor; return it as assigned.
+
+    In a compiled function, the write is recorded in the graph. `name` is the op in errors.
+    """
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -201,7 +204,7 @@ class Load(Primitive):
     """Read the current value of a Parameter: `Load()(variable, state)`."""
 
     def __call__(self, variable: Tensor, state: object = None) -> Tensor:
-        """Return the value of the Parameter as a Tensor."""
+        """Return the current value of a Parameter as a Tensor; `state` is ignored."""
         return identity(variable)
 
 
@@ -209,7 +212,11 @@ class UpdateState(Primitive):
     """Fix the order of side effects in a graph: `UpdateState()(state, *exprs)`."""
 
     def __call__(self, state: object, *exprs: object) -> object:
-        """Return `state` unchanged: compiled functions keep effects in order without it."""
+        """Return `state` unchanged and ignore `exprs`.
+
+        MindSpore's graphs need it to order side effects; here compiled functions keep their order
+        without it.
+        """
         return state
 
 
@@ -225,7 +232,10 @@ class Print(Primitive):
 
 
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
-    """Return the arguments unchanged; in the backward pass, `on_gradient` maps their gradients."""
+    """Return the arguments unchanged, but call `on_gradient` in the backward pass.
+
+    It gets the tuple of the results' gradients and returns the gradients of the arguments.
+    """
 
     def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
@@ -275,7 +285,10 @@ class HookBackward(Primitive):
         self.hook_fn = hook_fn
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Return the inputs unchanged; in the backward pass, the hook gets their gradients."""
+        """Return the inputs unchanged; in the backward pass, call the hook with their gradients.
+
+        Gradients that the hook returns replace them.
+        """
         refuse_when_compiled("HookBackward")
 
         def run(douts: tuple[object, ...]) -> tuple[object, ...]:
@@ -430,9 +443,11 @@ class Custom(Primitive):
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """Return the expected shape or dtype of each result of a `Custom` op.
+    """Return the declared shape, or dtype, of each of the `count` results of a `Custom` op.
 
-    `rule` is its `out_shape` or `out_dtype`, or a function that computes it.
+    Args:
+        rule: the op's `out_shape` or `out_dtype`: None, a value, or a function that computes it.
+        given: shapes or dtypes of the inputs, with which the function is called.
     """
     if rule is None:
         return [None] * count

@@ -59,7 +59,10 @@ def as_floating(x: Tensor) -> Tensor:
 def _spread_arguments(
     name: str, axis: object, ddof: object, keepdims: object, other: dict[str, object]
 ) -> tuple[Any, int, bool]:
-    """Return (axis, ddof, keepdims) of var or std, from NumPy's or PyTorch's argument names."""
+    """Return (axis, ddof, keepdims) of var or std, from NumPy's or PyTorch's argument names.
+
+    `other` has the further keyword arguments; `dim` or `keepdim` imply ddof 1.
+    """
     if "correction" in other:
         ddof = other.pop("correction")
     elif "dim" in other or "keepdim" in other:

@@ -37,7 +37,10 @@ _OPERAND = {"Tensor": "Any", "Tensor | None": "Any"}
 
 
 def _builtin(text: str) -> str:
-    """Write ``int`` as ``builtins.int``, since Tensor's method of that name hides it."""
+    """Write the types int, float, bool and str as ``builtins.int`` etc. in the stub's text.
+
+    Tensor has methods of these names, which would hide them.
+    """
     return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
 
 

@@ -57,7 +57,7 @@ def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 
 
 def _copied_to(x: Tensor, device: Device) -> Tensor:
-    """Return a copy of a tensor's values on a device."""
+    """Return a new Tensor on `device` with a copy of the values of `x`."""
     made = Tensor._make(x._type.plain, x.asnumpy())
     if x._type.device is not None:
         made._buf = np.array(made._buf)
@@ -66,7 +66,10 @@ def _copied_to(x: Tensor, device: Device) -> Tensor:
 
 
 def _recorded_value(data: Any, dtype: DType | None) -> Tensor:
-    """Return a tensor of data that contains recorded tensors, with the gradient to each of them."""
+    """Create a tensor from nested lists that contain tensors; gradients flow to each of them.
+
+    `dtype` None means the dtype to which the elements promote.
+    """
     if isinstance(data, Tensor):
         return identity(data) if dtype in (None, data.dtype) else cast(data, dtype)
     if not isinstance(data, (list, tuple)):

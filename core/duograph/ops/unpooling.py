@@ -156,7 +156,7 @@ class _MaxUnpool(Primitive):
         self.data_format = wanted_format(name, data_format, (self._format,))
 
     def __call__(self, x: Tensor, argmax: Tensor) -> Tensor:
-        """Return zeros with the elements of `x` at the places `argmax`."""
+        """Return zeros with the elements of `x` at the flat indices `argmax` of max pooling."""
         strides = self.ksize if not any(self.strides) else self.strides
         return _unpool(
             self.name, x, argmax, self.ksize, strides, self.pads, self.output_shape or None,
@@ -185,7 +185,10 @@ class MaxUnpool3D(_MaxUnpool):
 
 
 def _starts(unit: Tensor, size: int, kernel: int, count: int) -> Tensor:
-    """Return where the windows begin (rows, count), from a random number for each row (rows, 1)."""
+    """Return where the windows of fractional pooling begin on an axis, int64 (rows, count).
+
+    They depend on a random number for each row, `unit` (rows, 1).
+    """
     if count == 1:
         return fill((unit.shape[0], 1), size - kernel, int64)
     alpha = (size - kernel) / (count - 1)
@@ -302,7 +305,7 @@ class _Fractional(Primitive):
         self.data_format = wanted_format(name, data_format, (self._format,))
 
     def __call__(self, input_x: Tensor, random_samples: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the maxima and where they are."""
+        """Return (maxima of the fractional pooling windows, their flat indices)."""
         return _fractional(
             self.name, input_x, self.ksize, self.output_shape, None, random_samples, self._n
         )
@@ -369,7 +372,7 @@ class Col2Im(Primitive):
         self.padding, self.stride = padding, stride
 
     def __call__(self, x: Tensor, output_size: Tensor | Sequence[int]) -> Tensor:
-        """Return the image."""
+        """Add up columns of sliding windows to an image of `output_size`."""
         return col2im(x, output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
@@ -384,7 +387,7 @@ class Im2Col(Primitive):
         self.dilations, self.pads = dilations, pads
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the windows of (N, C, H, W) as columns."""
+        """Copy the sliding windows of an image (N, C, H, W) to columns, (N, C, kernel, windows)."""
         found = unfold.public(x, self.ksizes, self.dilations, self.pads, self.strides)
         n, c = x.shape[:2]
         return reshape_to(found, (n, c, found.shape[1] // c, found.shape[2]))

@@ -195,9 +195,10 @@ def windows(
 def coordinates(
     kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
 ) -> list[Tensor]:
-    """Return the int64 input coordinates of the elements (kernel..., out...), per spatial axis.
+    """Return, per spatial axis, the input coordinate of each element of each window.
 
-    A coordinate outside [0, n) is in the padding.
+    The tensors are int64 of shape (kernel..., out...). A coordinate outside [0, n) is in the
+    padding.
     """
     shape = (*kernel, *out)
     found = []

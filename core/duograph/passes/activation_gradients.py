@@ -7,8 +7,8 @@
 
 The fused region of the activation then computes common parts, such as the tanh, once, and the
 program keeps the derivative in memory instead of the activation's operand. The gradient ops that
-the pass handles are linear in their first operand, so every bit stays. With 16-bit floats the
-product would be rounded twice; such gradients stay.
+the pass handles are linear in their first operand, so results keep every bit. With 16-bit floats
+the product would be rounded twice; the pass leaves such gradients as they are.
 """
 
 from __future__ import annotations

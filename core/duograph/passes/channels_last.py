@@ -116,12 +116,14 @@ class _Conversions:
         self.converted: list[Cluster] = []
         self.rejected: collections.Counter[str] = collections.Counter()  # convolutions by reason
 
+    # The converted graph, cached; `invariant` are its call-invariant parameters.
     def graph(self, graph: Graph, invariant: frozenset[int]) -> Graph:
         found = self.done.get((graph, invariant))
         if found is None:
             found = self.done[graph, invariant] = _Conversion(graph, invariant, self).result()
         return found
 
+    # Whether the backend has a kernel of its own for an op, cached.
     def claimed(self, op: Op, types: tuple[TensorType, ...], attributes: Attributes) -> bool:
         key = op, types, tuple(attributes.items())
         found = self.claims.get(key)
@@ -129,6 +131,7 @@ class _Conversions:
             found = self.claims[key] = self.context.claims(op, types, attributes)
         return found
 
+    # Lines for the user about what was converted, and why other convolutions were not.
     def notes(self) -> list[str]:
         found = []
         if self.converted:
@@ -202,7 +205,7 @@ class _Conversion:
         invariant: values that are the same in every call; these are computed once per value of the
             Parameters, so their layout does not matter.
         members: nodes that can be channels-last, by position; after `select`, those that will be.
-        convertible: values with the same meaning.
+        convertible: ids of values that can be channels-last; after `select`, those that will be.
         producers: the node that produces a value.
         nodes: nodes of the new graph.
         used: values that a node or the graph's outputs read.
@@ -230,6 +233,7 @@ class _Conversion:
         assert isinstance(type_, TensorType)
         return type_
 
+    # The converted graph, or the graph itself if nothing in it is converted.
     def result(self) -> Graph:
         graph = self.graph
         self.find_members()
@@ -249,6 +253,7 @@ class _Conversion:
 
     # ---- which nodes --------------------------------------------------------------------------
 
+    # Fills `members`, `convertible`, `producers` and `invariant`.
     def find_members(self) -> None:
         for at, node in enumerate(self.graph.nodes):
             self.producers.update(dict.fromkeys(node.results, node))
@@ -306,6 +311,7 @@ class _Conversion:
             return _Member(op, attributes, rank, True)
         return None
 
+    # As `member`, for a convolution.
     def convolution(self, node: GraphNode) -> _Member | None:
         x, w = node.operands
         walk = self.walk
@@ -322,6 +328,7 @@ class _Conversion:
             return None
         return _Member(conv_channels_last, node.attributes, type_.ndim, True)
 
+    # As `member`, for a pooling op.
     def pooling(self, node: GraphNode) -> _Member | None:
         (x,) = node.operands
         # the positions of maxima have no channels-last form

@@ -27,6 +27,7 @@ def merge_common_subexpressions(graph: Graph, context: PassContext = PLAIN) -> G
     return _merged(graph, {}, {})
 
 
+# A graph with its equal calls merged; `done` and `effects` are caches.
 def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
     same: dict[int | None, int] = {}
     seen: dict[Hashable, GraphNode] = {}

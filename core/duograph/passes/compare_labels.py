@@ -8,7 +8,7 @@
 
 A gather needs its operand in memory, and a scatter writes a whole tensor of zeros. On a device that
 computes rows in fused regions, the whole cross entropy and its gradient become one region instead.
-Every value stays, except that a gathered -0.0 becomes +0.0; the pass therefore runs only above O0.
+No value changes, except that a gathered -0.0 becomes +0.0; the pass therefore runs only above O0.
 """
 
 from __future__ import annotations
@@ -79,14 +79,18 @@ class _Comparison:
         return Graph(self.old.n_params, self.types, self.nodes, self.old.outputs, self.old.single)
 
     def tensor(self, i: int | None) -> TensorType:
-        """Return the type of a value, which is a tensor."""
+        """Return the tensor type of a graph value, which must be a tensor."""
         assert i is not None
         type_ = self.types[i]
         assert isinstance(type_, TensorType)
         return type_
 
     def fits(self, node: GraphNode) -> bool:
-        """Return whether a node reads or adds one element of each row, at a checked label."""
+        """Return whether a gather or scatter can be replaced by a comparison.
+
+        It must access one element of each row, at a checked label. A gather must read an
+        elementwise result, and a scatter must add to zeros.
+        """
         x, labels = self.tensor(node.operands[0]), self.tensor(node.operands[1])
         last = len(x.shape) - 1
         if node.attributes["axis"] != last or labels.shape != (*x.shape[:-1], 1):
@@ -154,7 +158,7 @@ class _Comparison:
         return result
 
     def gather(self, node: GraphNode) -> None:
-        """Append a gather as the sum of a row that is zero except at the label."""
+        """Append nodes that replace a gather: they sum rows that are zero except at the label."""
         x = self.tensor(node.operands[0])
         assert node.operands[0] is not None
         chosen = self.selected(node, node.operands[0], None)
@@ -164,7 +168,7 @@ class _Comparison:
         )
 
     def scatter(self, node: GraphNode) -> None:
-        """Append a scatter into zeros as the selection of the updates at the labels."""
+        """Append nodes that replace a scatter into zeros: they select the updates at the labels."""
         updates = self.tensor(node.operands[2])
         assert node.operands[2] is not None
         zero = self.zero(node, updates.dtype)

@@ -48,8 +48,8 @@ def fold_constants(
 ) -> Found | None:
     """Compute an op call on constants at compile time; return the constant.
 
-    Returns None if an operand is no constant or too large, or if `Traits.folds` of the op excludes
-    its dtype.
+    Returns None if an operand is no constant, if an operand or the result is too large, or if
+    `Traits.folds` of the op excludes the dtype of an operand.
     """
     arrays: list[Array] = []
     types: list[TensorType] = []
@@ -95,8 +95,8 @@ def _one(made: GraphValue) -> GraphValue:
 def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
     """Compute the cast of a constant at compile time; return the constant.
 
-    Returns None where kernels may differ in a bit, such as for narrowing floats or floats outside
-    the range of an integer dtype.
+    Returns None if `x` is no constant, or where kernels may differ in a bit: for narrowing floats,
+    and for floats outside the range of an integer dtype.
     """
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or not array.size or to.kind == "c":

@@ -1,7 +1,7 @@
 """What a graph pass is (`Pass`), and what it may know of program and backend (`PassContext`).
 
-`passes/__init__.py` lists the passes and builds the context; a pass only reads it. A pass may not
-ask the registry of backends for anything itself.
+`passes/__init__.py` lists the passes and builds the context; a pass only reads it. A pass must ask
+neither the registry of backends nor a backend for anything itself.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ class _Removal:
     """One run of dead code removal over a graph and its sub-graphs, with caches.
 
     Attributes:
-        done: reduced form of each graph that keeps all its parameters and outputs.
+        done: by graph, its reduced form with all its parameters and outputs.
         lives: by (graph, wanted values), the live nodes and the parameters that they read.
         made: by (graph, parameters, outputs), the graph reduced to these parameters and outputs.
-        effects: whether running a graph has side effects or may raise.
+        effects: by graph, whether running it has side effects or may raise.
     """
 
     def __init__(self) -> None:
@@ -101,6 +101,7 @@ class _Removal:
             found = self.made[key] = subgraph(graph, params, nodes, outputs)
         return found
 
+    # A switch node with only the results number `wanted`, and the operands that they need.
     def _switch(self, node: GraphNode, wanted: list[int]) -> GraphNode:
         branches: tuple[Graph, ...] = node.attributes["branches"]
         used: set[int] = set()
@@ -112,6 +113,7 @@ class _Removal:
         results = tuple([node.results[k] for k in wanted])
         return GraphNode(node.op, operands, {"branches": made}, results, False, node.span)
 
+    # A loop node with only the loop variables that the results number `wanted` need.
     def _while(self, node: GraphNode, wanted: list[int]) -> GraphNode:
         body: Graph = node.attributes["body"]
         n: int = node.attributes["n_carry"]

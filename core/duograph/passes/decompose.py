@@ -31,16 +31,20 @@ Types = tuple[TensorType | None, ...]
 
 
 def decompose_composites(graph: Graph, context: PassContext) -> Graph:
-    """Replace the composite ops that no kernel computes by their bodies.
+    """Replace the composite ops for which the backend has no kernel by their bodies.
 
-    What the pass `compare_labels` may rewrite stays; `decompose_the_rest` runs after it.
+    Ops that the pass `compare_labels` may rewrite stay; `decompose_the_rest` handles those left
+    after that pass.
     """
     kept = AT_LABELS if context.costs.compare_labels else frozenset()
     return _Decomposition(context, kept).graph(graph)
 
 
 def decompose_the_rest(graph: Graph, context: PassContext) -> Graph:
-    """Replace the gathers and scatters that `compare_labels` left and no kernel computes."""
+    """Replace by their bodies the gathers and scatters that `compare_labels` left in the graph.
+
+    Those for which the backend has a kernel stay.
+    """
     return _Decomposition(context).graph(graph) if context.costs.compare_labels else graph
 
 
@@ -62,6 +66,7 @@ class _Decomposition:
         self.claims: dict[Hashable, bool] = {}
         self.done: Done = {}
 
+    # A copy of a graph and its sub-graphs with composite ops replaced.
     def graph(self, graph: Graph) -> Graph:
         types = list(graph.types)
         nodes: list[GraphNode] = []

@@ -56,6 +56,7 @@ def fuse(graph: Graph, context: PassContext = PLAIN) -> Graph:
     return _fused(graph, context, {})
 
 
+# A graph and its sub-graphs with fused regions; `done` caches the sub-graphs.
 def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
     holds_graphs = any([node.op in SUBGRAPH_OPS for node in graph.nodes])
     if len(graph.nodes) < context.costs.fusion.min_ops and not holds_graphs:

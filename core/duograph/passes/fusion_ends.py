@@ -119,7 +119,7 @@ def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -
 def _fits(grouping: Grouping, positions: list[int]) -> bool:
     """Return whether one loop nest over columns can compute the nodes at `positions`.
 
-    Their operands must also be within the backend's limit of pointers.
+    They must also read no more values than the backend allows a kernel to have pointers.
     """
     results = {r for at in positions for r in grouping.graph.nodes[at].results}
     body: Graph = grouping.region(positions, results).attributes["body"]

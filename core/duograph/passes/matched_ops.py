@@ -1,6 +1,6 @@
 """The ops that graph passes match, imported under the names that they have in printed graphs.
 
-So a rule may name any op without knowing in which module it is defined. This module defines
+A pass may thus name any op without knowing in which module it is defined. This module defines
 nothing itself.
 """
 

@@ -4,8 +4,8 @@
     %4 = pad_constant(%1, low=(2,), high=(0,), value=0)    ->    %5 = concat(%0, %1, axis=0)
     %5 = add(%3, %4)
 
-The gradients of slices of one tensor add up to such a sum. Only above O0: an element -0.0 stays
--0.0, which the sum with +0.0 would make +0.0.
+The gradients of slices of one tensor add up to such a sum. The pass runs only above O0, because it
+changes a bit: an element -0.0 stays -0.0, where adding +0.0 would make it +0.0.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class Number(Value):
 
 
 class Known(Value):
-    """Rewrite pattern that matches a Python value or one-element tensor known at compile time.
+    """Rewrite pattern that matches a Python value or constant tensor known at compile time.
 
-    The name is bound to the Python number or object, not to the value id.
+    See `known_value`. A match binds the name to the Python number or object, not to the value id.
     """
 
     def __init__(self, name: str) -> None:
@@ -100,7 +100,10 @@ class Known(Value):
 
 
 def known_value(i: int | None, producers: Producers) -> Any:
-    """Return the Python value of a host constant or one-element constant tensor, else None."""
+    """Return the Python value of a host constant or constant tensor, else None.
+
+    A constant tensor is a `constant` of one element or a `fill`, whose number is the value.
+    """
     node = producers.get(i)
     if node is None:
         return None

@@ -44,6 +44,7 @@ def plugin_passes() -> list[tuple[str, PluginPass]]:
     ]
 
 
+# The (plugin name, pass) pairs that one hook implementation returns, cached.
 def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
     listed = _found.get(hook)
     if listed is None:
@@ -101,6 +102,7 @@ def _check_signature(before: Graph, after: Graph) -> None:
         )
 
 
+# Warns that a part of a plugin failed; raises GraphError in debug mode.
 def _report(what: str, error: Exception) -> None:
     text = f"{what} failed: {type(error).__name__}: {error}"
     if context.settings.debug:

@@ -67,6 +67,7 @@ def replace_nodes(
     return Graph(graph.n_params, list(graph.types), nodes, graph.outputs, graph.single)
 
 
+# What a rule replaces the node of a site by, or None.
 def _replacement(site: Site, rule: ReplacementRule) -> Replacement | None:
     node = site.node
     for bindings in rule.pattern.matches(node.operands, node.attributes, site.producers):

@@ -68,7 +68,7 @@ class Rewriter:
     # ---- the walk -----------------------------------------------------------------------------
 
     def graph(self, graph: Graph) -> Graph:
-        """Return a copy of a graph and its sub-graphs with the rewrite rules applied."""
+        """Return a copy of a graph with the rewrite rules applied to it and its sub-graphs."""
         self.types.extend(graph.types[: graph.n_params])
         outputs = self.replay(graph, range(graph.n_params))
         return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
@@ -132,7 +132,11 @@ class Rewriter:
         return Rewriter(self.rules, self.fold, self.done).graph(graph)
 
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
-        """Return the replacement of a call by the first rewrite rule that applies, or None."""
+        """Return what replaces a call in the new graph, or None if the call stays.
+
+        A call of constants is folded; otherwise the first rewrite rule that matches applies.
+        Returns a symbolic value, or a sequence of them for an op with several results.
+        """
         if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)
             if folded is not None:

@@ -11,8 +11,8 @@
     %15 = concat(%12, %13, %14, axis=2)              ->    %15 = self_attention_grad(%0, ...)
 
 Backends without a kernel for `strided_slice` have `strided_copy` in its place. The pass applies
-where the backend has kernels for the fused ops. They compute as those of `attention`, so every bit
-stays. Nodes that nothing reads any more stay in the graph, dead.
+where the backend has kernels for the fused ops. They compute as those of `attention`, so results
+keep every bit. Nodes that nothing reads any more stay in the graph for `remove_dead_code`.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
     return {"heads": heads[0], "own": heads[1]}
 
 
+# Replaces attention on slices of `projection` by self_attention, or returns None.
 def _forward(
     op: Op, site: Site, projection: int, mask: int | None, **found: Any
 ) -> Replacement | None:

@@ -28,7 +28,7 @@ DTYPES = (float32, float64, int32, int64)
 
 @everywhere
 def split_reductions(graph: Graph, context: PassContext) -> Graph:
-    """Split reductions of elementwise results: first over the trailing axes, then over the rest."""
+    """Split each reduction of an elementwise result: over the trailing axes, then over the rest."""
     types = list(graph.types)
     elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []

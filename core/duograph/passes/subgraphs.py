@@ -28,7 +28,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Decorator for a graph pass: the result processes all sub-graphs first, innermost first."""
+    """Decorator for a pass on one graph; the result processes sub-graphs too, innermost first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
@@ -77,6 +77,7 @@ def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -
     return made
 
 
+# A copy of a named graph with `step` applied to its graph; `done` caches the copies.
 def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> NamedGraph:
     if value in done or value.graph is None:
         known: NamedGraph = done.get(value, value)
@@ -88,7 +89,7 @@ def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> Nam
 
 
 def ops_of(graph: Graph) -> set[Op]:
-    """Return the set of ops of a graph and all its sub-graphs."""
+    """Return the set of ops of a graph and of all graphs that its nodes run."""
     found: set[Op] = set()
     seen: set[Graph] = set()
     waiting = [graph]

@@ -42,7 +42,10 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 def _solved(name: str, solve: Any, a: Tensor, b: TensorLike) -> Tensor:
-    """Call a solver of matrices with right sides that may be a vector, as `b` is."""
+    """Return the solution of a linear system; `b` may be a vector or have several columns.
+
+    `solve` is the op, called with matrices (b, a); `name` is the function in errors.
+    """
     right = _floating(b)
     vector = right.ndim == a.ndim - 1
     if right.ndim not in (a.ndim - 1, a.ndim) or right.shape[a.ndim - 2] != a.shape[-2]:

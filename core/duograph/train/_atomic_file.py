@@ -25,13 +25,12 @@ _TEMPORARY = re.compile(r"\.duograph-[0-9a-f]{16}\.part")
 
 
 def replace_file(path: str, chunks: Iterable[bytes]) -> None:
-    """Replace the content of `path` atomically; an existing file keeps its permissions.
+    """Replace the content of `path` by `chunks` atomically; an existing file keeps its mode.
 
-    A symbolic link stays: the file that it names is replaced.
+    If `path` is a symbolic link, the file that it names is replaced.
 
     Raises:
-        OSError: the file cannot be written; it then has its old content. A pipe or a device is
-            not written to.
+        OSError: the file cannot be written, or is a pipe or a device; it then has its old content.
     """
     path = os.path.realpath(path)
     folder = os.path.dirname(os.path.abspath(path))
@@ -93,7 +92,10 @@ def _lock(handle: int) -> None:
 
 
 def _sweep(folder: str) -> None:
-    """Remove the temporary files in a folder whose processes died."""
+    """Remove the temporary files in a folder that killed processes have left there.
+
+    A file is removed if no process holds its lock.
+    """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         names = os.listdir(folder)

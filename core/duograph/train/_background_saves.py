@@ -1,9 +1,9 @@
-"""Background threads that write files: in order for each path, and with their failures reported.
+"""Background threads that write files, in order for each path.
 
 `serialization` calls it for `async_save`. Each path has at most one thread, so a save never
-overtakes an earlier one. While that thread writes, only the newest waiting save of the path is
-kept: it would overwrite the others. A failure is raised by the next call that concerns saves, or
-printed when the process exits.
+overtakes an earlier one. If several saves of a path are requested while its thread writes, only the
+newest of them is carried out: it would overwrite the others. A failure is raised by the next call
+that concerns saves, or printed when the process exits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Save: TypeAlias = Callable[[], None]
 
 
 class _Writer:
-    """A background thread that saves to one path, and the newest save that waits for it."""
+    """A background thread that saves to one path, and the newest requested save of that path."""
 
     def __init__(self, path: str, save: Save) -> None:
         self.path = path
@@ -51,7 +51,10 @@ _failures: list[tuple[str, BaseException]] = []
 
 
 def _key(path: str) -> str:
-    """Return one text for all spellings of a path; a link at its end is replaced by a save."""
+    """Return the dictionary key of a path: absolute, with links in its folder resolved.
+
+    A link at the end of the path itself is not resolved.
+    """
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(folder), name)
 
@@ -70,7 +73,7 @@ def start(path: str, save: Save) -> None:
 
 
 def active() -> bool:
-    """Return whether a background save has not finished."""
+    """Return whether any background save is still running."""
     return bool(_writers)
 
 
@@ -85,9 +88,9 @@ def wait(path: str | None = None) -> None:
 
 
 def raise_failures(path: str | None = None) -> None:
-    """Raise CheckpointError if background saves to a path, or any, failed.
+    """Raise CheckpointError if background saves to `path`, or for None to any path, failed.
 
-    Report each only once.
+    Each failure is reported only once.
     """
     with _lock:
         key = None if path is None else _key(path)
@@ -106,13 +109,13 @@ def _text(path: str, error: BaseException) -> str:
 
 
 def _print_failures() -> None:
-    """Print the failed saves of which no caller was told; runs at exit, after all threads."""
+    """Print the failed saves that no call has raised yet; runs when the process exits."""
     for failure in _failures:
         sys.stderr.write(f"duograph: {_text(*failure)}\n")
 
 
 def _forget() -> None:
-    """Forget all background saves in a forked child process; the parent carries them out."""
+    """Forget all background saves in a forked child process; the parent process runs them."""
     _writers.clear()
     _failures.clear()
 

@@ -88,9 +88,9 @@ def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
 
 
 def _crc(name: str, value: Entry, before: int) -> int:
-    """Return the checksum of a checkpoint's entries, continued by one more entry.
+    """Return the CRC-32 of a checkpoint's entries up to this one.
 
-    It covers the entry's name, type and value. `before` is the checksum of the entries before.
+    It covers each entry's name, type and value. `before` is the checksum of the earlier entries.
     """
     if isinstance(value, str):
         return zlib.crc32(json.dumps([name, "text", value]).encode(), before)
@@ -152,9 +152,9 @@ def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entr
 
 
 def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Parse a checkpoint file; return duograph's own metadata, and the stored tensors.
+    """Parse a safetensors file; return (metadata that duograph wrote, stored arrays by name).
 
-    The tensors are in the form in which safetensors stores them.
+    Complex arrays are still pairs of reals, as the file stores them.
     """
     length = int.from_bytes(data[:8], "little")
     header = _json("the header", data[8 : 8 + length])
@@ -166,7 +166,10 @@ def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _json(what: str, text: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object whose keys are distinct."""
+    """Parse a JSON object; raise ValueError if it is damaged or has a key twice.
+
+    `what` names the object in the error.
+    """
     try:
         return _dictionary(what, json.loads(text, object_pairs_hook=_distinct))
     except RecursionError:
@@ -227,7 +230,10 @@ def _complex(name: str, array: Array, wanted: object) -> Array:
 
 
 def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
-    """Return a file's tensors; raise ValueError unless their byte ranges cover the data exactly."""
+    """Return the arrays that a safetensors header describes, by name.
+
+    Raises ValueError unless their byte ranges cover `data` exactly, without gaps.
+    """
     listed: list[tuple[list[int], str, Any]] = []
     for name, entry in header.items():
         if not name:

@@ -35,10 +35,10 @@ class Secret(NamedTuple):
 
 
 def secret_of(function: str, option: str, key: object, mode: object) -> Secret | None:
-    """Return the key and mode that a user gave; None without a key.
+    """Check the encryption arguments of a public function; return a Secret, or None without a key.
 
     Args:
-        function: who got them, for messages.
+        function: the public function's name, for messages.
         option: "enc" or "dec", the beginning of the names of both arguments.
 
     Raises:
@@ -70,7 +70,10 @@ def secret_of(function: str, option: str, key: object, mode: object) -> Secret |
 
 
 def _cipher(secret: Secret, nonce: bytes, code: bytes | None = None) -> Any:
-    """Return the cipher of `cryptography` for a secret; `code` is that of a file to decrypt."""
+    """Return the `Cipher` object of the package `cryptography` for a secret and a nonce.
+
+    `code` is the authentication code of the file, given for decryption only.
+    """
     ciphers = importlib.import_module("cryptography.hazmat.primitives.ciphers")
     algorithm, mode = secret.mode.split("-")
     if mode == "GCM":
@@ -84,7 +87,10 @@ def _cipher(secret: Secret, nonce: bytes, code: bytes | None = None) -> Any:
 
 
 def _code(secret: Secret, head: bytes, parts: Iterable[bytes | memoryview]) -> bytes:
-    """Return the HMAC of a file in a CBC mode, under a key derived from the one that encrypts."""
+    """Return the HMAC-SHA256 of a file that is encrypted in a CBC mode.
+
+    It covers `head` and the encrypted `parts`, under a key that is derived from the secret's.
+    """
     own = hmac.digest(secret.key, b"duograph authentication", "sha256")
     made = hmac.new(own, head, hashlib.sha256)
     for part in parts:
@@ -93,7 +99,7 @@ def _code(secret: Secret, head: bytes, parts: Iterable[bytes | memoryview]) -> b
 
 
 def sealed(chunks: list[bytes], secret: Secret) -> list[bytes]:
-    """Return the content of an encrypted file, in pieces, for that of a plain one."""
+    """Encrypt the content of a file, given as chunks; return the encrypted file as chunks."""
     mode = secret.mode[-3:]
     nonce = os.urandom(_NONCE[mode])
     encryptor = _cipher(secret, nonce).encryptor()
@@ -114,7 +120,7 @@ def sealed(chunks: list[bytes], secret: Secret) -> list[bytes]:
 
 
 def is_sealed(data: bytes) -> bool:
-    """Return whether the content of a file is encrypted."""
+    """Return whether the content of a file begins as an encrypted one does."""
     return data.startswith(_MAGIC)
 
 
@@ -148,7 +154,13 @@ def opened(path: str, data: bytes, secret: Secret | None) -> bytes:
 
 
 def _decrypted(secret: Secret, head: bytes, code: bytes, body: memoryview) -> bytes | None:
-    """Return the plain content of an encrypted file; None if its code is not the one of the key."""
+    """Return the decrypted content; None if the authentication code does not fit the key.
+
+    Args:
+        head: magic number, mode and nonce of the file.
+        code: the file's authentication code.
+        body: the encrypted content.
+    """
     mode = secret.mode[-3:]
     parts = [body[at : at + _BLOCK] for at in range(0, len(body), _BLOCK)]
     if len(code) != _CODE[mode] or (mode == "CBC" and (not len(body) or len(body) % 16)):

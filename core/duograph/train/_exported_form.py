@@ -1,7 +1,8 @@
-"""The form of an exported graph: what its parameters and results stand for, as JSON in the file.
+"""The JSON description of an exported graph's parameters and results.
 
-`exported` writes it from a compiled program and reads it. Reading checks every entry against the
-graph and the weights of the file, since both may come from strangers.
+It tells which graph parameter is which argument or weight, and how results are nested. `exported`
+writes the description and reads it here. Reading checks every entry against the graph and the
+weights of the file, since both may come from strangers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _DEPTH = 100
 
 
 def read_form(text: str, graph: Graph, entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form of a graph, checked against the graph and the weights in `entries`.
+    """Parse the JSON description of an exported graph's parameters and results; return it.
+
+    It is checked against `graph` and the names of the weights in `entries`.
 
     Raises:
         ValueError: it is no JSON, of another version, or does not fit.
@@ -85,7 +88,10 @@ def _type(array: np.ndarray[Any, Any]) -> TensorType:
 
 
 def _check_results(encoded: Any, n_results: int, n_inputs: int, depth: int) -> None:
-    """Raise ValueError unless a structure of results names only what exists."""
+    """Raise ValueError unless a result structure refers only to existing results and inputs.
+
+    It may be nested `depth` levels.
+    """
     if not isinstance(encoded, dict) or len(encoded) != 1 or not depth:
         raise ValueError("the structure of its results is damaged, or too deep")
     ((kind, inner),) = encoded.items()
@@ -102,7 +108,10 @@ def _check_results(encoded: Any, n_results: int, n_inputs: int, depth: int) -> N
 
 
 def decoded(encoded: Mapping[str, Any], results: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Rebuild nested result containers from the JSON description of their structure."""
+    """Rebuild a network's nested results from the JSON description of their structure.
+
+    `results` are those of the graph; `inputs` the network's arguments, which may be results too.
+    """
     ((kind, inner),) = encoded.items()
     if kind == "result":
         return results[inner]

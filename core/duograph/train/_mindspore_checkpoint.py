@@ -62,7 +62,7 @@ def _number(value: int) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Encode a protocol buffer field that holds bytes."""
+    """Encode protocol buffer field `number` that holds bytes: key, length and content."""
     return bytes([number << 3 | 2]) + _number(len(content)) + content
 
 
@@ -113,7 +113,10 @@ def _text(what: str, value: int | bytes, encoding: str = "utf-8") -> str:
 
 
 class _TensorMessage(NamedTuple):
-    """Decoded `Tensor` message of a MindSpore checkpoint; large tensors span several messages."""
+    """Decoded `Tensor` message of a MindSpore checkpoint.
+
+    A large tensor is stored as several such messages.
+    """
 
     dims: tuple[int, ...]
     dtype: str
@@ -188,7 +191,10 @@ def read_messages(data: bytes, check_crc: bool) -> dict[str, Array | str]:
 
 
 def array_of(name: str, data: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Return bytes of the right number as an array; raise ValueError if no array can hold them."""
+    """Convert bytes to an array of a dtype and shape, whose size the caller has checked.
+
+    Raises ValueError if no array can hold them; `name` is the tensor's in the message.
+    """
     try:
         made = np.frombuffer(data, dtype.np).reshape(shape)
     except (ValueError, OverflowError) as error:  # too many axes, or too long ones beside a zero

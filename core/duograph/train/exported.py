@@ -188,10 +188,10 @@ def export(
 
 
 def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
-    """Return a network's name and its program for the given inputs.
+    """Compile a network for the given inputs; return its name and the compiled program.
 
     Raises:
-        UnsupportedSyntaxError: the network has effects or hooks.
+        UnsupportedSyntaxError: the network has side effects or hooks.
     """
     device = registry.current_device()
     for x in inputs:
@@ -268,7 +268,10 @@ def _refuse_foreign_ops(graph: Graph) -> None:
 
 
 def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the structure of a network's arguments and results for JSON, and weights by name."""
+    """Return (description of a program's arguments and results for JSON, weights by name).
+
+    `name` is the network's, for messages.
+    """
     weights: dict[str, Any] = {}
     index: dict[int, int] = {}
     trained: list[tuple[str, bool]] = []
@@ -321,7 +324,10 @@ def _encoded(template: Any) -> dict[str, Any]:
 
 
 def _nodes(graph: Graph, seen: set[int], calls: bool = False) -> Iterator[GraphNode]:
-    """Yield the nodes of a graph and its subgraphs; those that call subgraphs only with `calls`."""
+    """Yield the nodes of a graph and of its subgraphs, each graph once.
+
+    Nodes that call subgraphs are yielded only with `calls`.
+    """
     if id(graph) in seen:
         return
     seen.add(id(graph))

@@ -1,6 +1,7 @@
 """Model, which trains, evaluates and runs a network over datasets.
 
-It owns the loop over epochs and batches; callbacks receive its state through `RunContext`.
+User code creates it. It owns the loop over epochs and batches; callbacks receive its state through
+`RunContext`.
 """
 
 from __future__ import annotations
@@ -100,7 +101,10 @@ class Model:
             self._train_network = network  # such as a TrainOneStepCell
 
     def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
-        """Return the Cell that evaluates this Model's network, and set `_eval_indexes`."""
+        """Return the Cell that evaluates this Model's network, or None without metrics.
+
+        Also sets `_eval_indexes`, which results of that Cell are loss, prediction and label.
+        """
         if eval_network is not None:
             if indexes is not None and (not isinstance(indexes, list) or len(indexes) != 3):
                 raise ArgumentValueError(
@@ -199,7 +203,7 @@ class Model:
         )
 
     def _check_run(self, epochs: int, dataset: Any, initial_epoch: int) -> tuple[Cell, int]:
-        """Check the arguments of a training run; return the training Cell and steps per epoch."""
+        """Check the arguments of a training run; return (training Cell, steps per epoch)."""
         if isinstance(epochs, bool) or not isinstance(epochs, int):
             raise ArgumentError(f"Model.train: got epoch={epochs!r}; wanted an int")
         if epochs < 1:
@@ -393,7 +397,7 @@ class Model:
             self._compile(self._eval_network, valid_dataset, False)
 
     def _compile(self, network: Cell, dataset: Any, training: bool) -> None:
-        """Compile a network for the first batch of a dataset, in GRAPH_MODE."""
+        """In GRAPH_MODE, compile a network for the first batch of a dataset without running it."""
         if context.settings.mode != context.GRAPH_MODE:
             return
         was_training = network.training

@@ -128,7 +128,7 @@ def _with_suffix(name: object, format: str) -> str:
 
 
 def _entries(save_obj: object) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs to save from the `save_obj` argument of `save_checkpoint`."""
+    """Return the (name, value) pairs of `save_obj`: a Cell, a dictionary, or a list of dicts."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
         found = [(p.name, p) for p in save_obj.get_parameters()]
@@ -152,7 +152,7 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
 
 
 def _appended(append_dict: object) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs to save from the argument `append_dict`."""
+    """Return the (name, value) pairs of `append_dict`: a dictionary, a Cell, or None for none."""
     if append_dict is None:
         return []
     if isinstance(append_dict, Cell):
@@ -250,7 +250,7 @@ def load_checkpoint(
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Check a parameter-name prefix argument of `load_checkpoint` and return it as a tuple."""
+    """Check an argument of `load_checkpoint` that holds prefixes of names; return a tuple."""
     if value is None:
         return ()
     several = (value,) if isinstance(value, str) else value
@@ -333,9 +333,14 @@ def load_param_into_net(
 def _without_prefix(
     missing: Sequence[str], values: Mapping[str, Any], matched: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Match missing Parameters to checkpoint names with one common prefix.
+    """Match Parameters to checkpoint entries whose names have one additional prefix.
 
-    Returns {} if none fits.
+    Args:
+        missing: names of the Parameters without an entry.
+        values: the checkpoint's entries by name.
+        matched: the entries that belong to other Parameters already.
+
+    Returns the entries by Parameter name; {} unless one prefix fits all of `missing`.
     """
     if not missing:
         return {}
@@ -424,7 +429,10 @@ def safetensors_to_ckpt(
 
 
 def _chosen(function: str, path: str, pattern: str | None, suffix: str) -> list[str]:
-    """Return the files to convert: the file `path`, or those of the folder `path`."""
+    """Return `path` if it is a file, else the files of that folder that are to be converted.
+
+    Those end in `suffix`, and their names match `pattern` if it is given.
+    """
     if not os.path.isdir(path):
         return [path]
     found = [

@@ -38,7 +38,7 @@ class SummaryWriteError(DuographError, RuntimeError):
 
 
 def _writer() -> Any:
-    """Return the package tensorboardX.
+    """Import the package tensorboardX and return its module.
 
     Raises:
         ArgumentValueError: it is not installed.
@@ -234,7 +234,11 @@ class SummaryRecord:
             return False
 
     def _write(self, step: int, plugin: str, name: str, array: Any) -> bool:
-        """Write one value to the event file, and a tensor to a file of its own if wanted."""
+        """Append one value to the event file; return False if the file would become too large.
+
+        `plugin` is the kind of value, such as "scalar". Tensors are also saved to files of their
+        own if the user asked for it.
+        """
         if plugin == "tensor" and self._exports:
             folder = os.path.join(self.log_dir, f"export_{self._started}", "tensor")
             os.makedirs(folder, exist_ok=True)
@@ -265,7 +269,7 @@ class SummaryRecord:
         return True
 
     def flush(self) -> None:
-        """Write what the operating system has not got yet."""
+        """Hand the events that are still buffered to the operating system."""
         if self._file is not None:
             self._file.flush()
 
@@ -307,7 +311,10 @@ def _histogram(package: Any, name: str, array: Array) -> Any:
 
 
 def _tensor(package: Any, name: str, array: Array) -> Any:
-    """Return a summary with the tensor's bytes, shape and dtype."""
+    """Return a summary message that holds the tensor's bytes, shape and dtype.
+
+    `package` is tensorboardX.
+    """
     summaries = importlib.import_module("tensorboardX.proto.summary_pb2")
     tensors = importlib.import_module("tensorboardX.proto.tensor_pb2")
     shapes = importlib.import_module("tensorboardX.proto.tensor_shape_pb2")

@@ -1,6 +1,6 @@
-"""The plugin module of the inner-ring backend: 30 required kernels and five dtypes.
+"""The plugin module of two test backends that have only the 30 required kernels.
 
-The framework loads it to find the backend, which tests use.
+The core loads it through an entry point. `InnerRing` has five dtypes, `WideRing` all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> list[BackendSpec]:
-    """Return the specs of the ring on the five required dtypes, and of the ring on all dtypes."""
+    """Return the specs of `InnerRing`, on the five required dtypes, and `WideRing`, on all."""
     return [
         BackendSpec("InnerRing", _inner, priority=None),
         BackendSpec("WideRing", _wide, priority=None),

@@ -1,7 +1,7 @@
-"""The inner-ring backend: only the 30 kernels that every backend must have, in NumPy.
+"""Test backends with only the 30 kernels that every backend must have, in NumPy.
 
-Tests use it to check that every other op decomposes into these kernels. Its buffer handles are flat
-arrays.
+Tests use them to check that the core decomposes every other op into these kernels. A buffer handle
+is a flat NumPy array.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class InnerRing(Backend):
 
 
 class WideRing(InnerRing):
-    """The same 30 kernels on all dtypes, to check that decompositions are right for each."""
+    """The same kernels on all dtypes (and `imag` for complex ones), to check decompositions."""
 
     name = "WideRing"
     dtypes = ALL

@@ -1,6 +1,6 @@
 """The plugin module of the null backend, which computes nothing.
 
-The framework loads it to find the backend, which benchmarks and tests use.
+The core loads it through an entry point; benchmarks and tests use the backend.
 """
 
 from __future__ import annotations

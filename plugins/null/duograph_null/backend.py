@@ -1,6 +1,7 @@
-"""The null backend, which claims every op and computes nothing.
+"""The null backend, which accepts every op and computes nothing.
 
-Benchmarks use it to measure the overhead of the core; a buffer handle only counts its bytes.
+Benchmarks use it to measure the overhead of the core. A buffer handle is an object that knows only
+its number of bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _stats = {"in_use": 0, "peak": 0, "handles": 0}
 
 
 class Handle:
-    """A buffer handle that stands for `nbytes` of device memory while it lives."""
+    """A buffer handle without memory; while it lives, statistics count it as `nbytes` in use."""
 
     __slots__ = ("nbytes",)
 
@@ -60,7 +61,7 @@ class Null(Backend):
         return int(handle.nbytes)
 
     def calls_of(self) -> Counter[str]:
-        """How often each op's kernel was launched; clear the counter to start over."""
+        """Return the counter of kernel launches by op name; clear it to start over."""
         return self._calls
 
     def memory_stats(self, device_id: int) -> dict[str, int]:

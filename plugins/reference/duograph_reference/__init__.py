@@ -1,6 +1,6 @@
 """The plugin module of the reference backend, which runs the ops' NumPy `reference` rules.
 
-The framework loads it to find the backend, which tests use.
+The core loads it through an entry point; tests use the backend.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reference backend: runs each op by its NumPy `reference` rule, for tests.
 
-Its buffer handles are NumPy arrays. An operand may have been computed with another shape of the
-same size, so kernels reshape first.
+A buffer handle is a NumPy array. It may have another shape than the operand's type, of the same
+size, because a reshape shares its operand's handle; so kernels reshape first.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Reference(Backend):
 
 
 def _dense(value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """Convert what a reference rule returned to a C-ordered NumPy array of the inferred type.
+    """Convert the value that a reference rule returned to a C-ordered array of the inferred type.
 
     Raises:
         AssertionError: it has another shape, which is a bug of the rule.

@@ -1,6 +1,6 @@
 """The plugin module of the backend on PyTorch.
 
-The framework loads it to find the backend; PyTorch is imported when the device is first used.
+The core loads it through an entry point; PyTorch is imported when the device is first used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The backend on PyTorch: memory is CPU tensors, kernels are PyTorch's, graphs go to torch.compile.
 
-It shows the deepest of the seam's four levels, `Backend.compile_graph`: PyTorch's compiler receives
-the whole typed graph of a function, in which a softmax is still a softmax. Kernels and graphs use
-the same table of translations (`translations`).
+It shows the deepest of the four levels at which a backend can connect, `Backend.compile_graph`:
+PyTorch's compiler receives the whole typed graph of a function, in which a softmax is still a
+softmax. Kernels and graphs use the same table of translations (`translations`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ __all__ = ["Torch"]
 
 
 class Torch(Backend):
-    """A backend whose handles are CPU tensors of PyTorch.
+    """A backend whose buffer handles are CPU tensors of PyTorch.
 
-    A handle has the type `TORCH_DTYPES` of its values, and any shape of the right size.
+    A handle has the PyTorch dtype that `TORCH_DTYPES` maps its dtype to, and any shape of the right
+    size.
     """
 
     name = "Torch"
@@ -101,13 +102,13 @@ class Torch(Backend):
 
 
 def _raise(wrong: WrongIndex, indices: torch.Tensor, bad: torch.Tensor) -> None:
-    """Raise the error for the first index that is out of range, if there is one."""
+    """Raise `wrong(index)` for the first index that `bad` marks as out of range, if any."""
     if bad.any():
         raise wrong(int(indices[bad][0]))
 
 
 def _own(value: torch.Tensor, others: Sequence[torch.Tensor | None]) -> torch.Tensor:
-    """Return a result with memory of its own: a copy if it is a view of an operand."""
+    """Return `value` with memory of its own: a copy if it shares memory with one of `others`."""
     memory = value.untyped_storage().data_ptr()
     if any(x is not None and x.untyped_storage().data_ptr() == memory for x in others):
         return value.clone()
@@ -115,7 +116,7 @@ def _own(value: torch.Tensor, others: Sequence[torch.Tensor | None]) -> torch.Te
 
 
 def _named(error: RuntimeError, nbytes: int) -> Exception:
-    """Return the framework's error for PyTorch's about memory, and any other one as it is."""
+    """Return DeviceMemoryError for a PyTorch error about memory, and any other error as it is."""
     if "can't allocate memory" not in str(error):
         return error
     return DeviceMemoryError(f"Torch: got a request for {nbytes} bytes")

@@ -1,4 +1,4 @@
-"""Translations of ops to PyTorch, which kernels and whole graphs share.
+"""Translations of ops to PyTorch functions, which kernels and whole graphs share.
 
 `translated` looks up an op by its name in one table. PyTorch has hardly any arithmetic of uint32:
 such values are held as int64 and reduced modulo 2**32 after arithmetic.
@@ -38,12 +38,13 @@ Check: TypeAlias = Callable[[WrongIndex, Tensor, Tensor], None]
 
 @dataclasses.dataclass(frozen=True)
 class Translated:
-    """One op for operands of given types, as a function of PyTorch tensors.
+    """One op for operands of given types, as a callable on PyTorch tensors.
 
     Attributes:
-        function: takes this object, the check, and the operands.
-        types: of the operands; None for an absent one.
-        results: the types of the results.
+        function: function of (this object, the check of indices, *operands) that computes the op.
+        attributes: the op's attributes.
+        types: types of the operands; None for an absent one.
+        results: types of the results.
         single: whether the op returns one value rather than a tuple.
     """
 
@@ -54,7 +55,10 @@ class Translated:
     single: bool
 
     def __call__(self, operands: Sequence[Tensor | None], check: Check) -> tuple[Tensor, ...]:
-        """Compute the op on tensors of just the shapes of its types; return its results."""
+        """Compute the op on tensors that have exactly the shapes of `types`; return its results.
+
+        `check` is called with the indices that the op reads.
+        """
         found = self.function(self, check, *operands)
         return (found,) if self.single else tuple(found)
 
@@ -73,7 +77,7 @@ _TABLE: dict[str, _Entry] = {}
 def translated(
     op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
 ) -> Translated | None:
-    """Return an op in terms of PyTorch, or None if it has no translation for these types."""
+    """Return an op as a callable on PyTorch tensors; None if there is no translation for it."""
     entry = _TABLE.get(op.name)
     if entry is None:
         return None
@@ -105,12 +109,12 @@ def _translation(
 
 
 def _elementwise(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a translation that applies a function of PyTorch to the operands."""
+    """Return a translation that applies an elementwise PyTorch function to the operands."""
     return lambda op, check, *operands: _modulo(op, function(*operands))
 
 
 def _modulo(op: Translated, value: Tensor) -> Tensor:
-    """Reduce a result of uint32 modulo 2**32."""
+    """Return a result reduced modulo 2**32 if its dtype is uint32, else as it is."""
     return value & _MAX_UINT32 if op.results[0].dtype is dt.uint32 else value
 
 
@@ -180,7 +184,10 @@ def _div(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _complex_quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Divide by the method of Smith (1962), which does not overflow; PyTorch's division does."""
+    """Return x / y of complex tensors by the method of Smith (1962).
+
+    It does not overflow where the result is in range; PyTorch's division does.
+    """
     x, y = torch.broadcast_tensors(x, y)
     flat = y.real.abs() >= y.imag.abs()
     large, small = torch.where(flat, y.real, y.imag), torch.where(flat, y.imag, y.real)
@@ -213,7 +220,11 @@ def _complex(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _shifted(shift: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Return a shift that leaves 0, or the sign, for counts outside the width of the dtype."""
+    """Return the translation of a shift, which is defined for any count.
+
+    For a count outside the width of the dtype the result is 0, or the sign in a right shift of
+    signed integers.
+    """
 
     def translate(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
         bits = 8 * op.results[0].dtype.itemsize
@@ -389,7 +400,10 @@ def _conv(op: Translated, check: Check, x: Tensor, w: Tensor) -> Tensor:
 def _conv_gradients(
     op: Translated, dout: Tensor, x: Tensor, w: Tensor, wanted: list[bool]
 ) -> tuple[Tensor, ...]:
-    """Return the gradients of a convolution of `x`, which is padded already."""
+    """Return the gradients of a convolution for (input, weights, bias), as far as `wanted`.
+
+    `x` is the input, padded already.
+    """
     a = op.attributes
     n = x.ndim - 2
     found: tuple[Tensor, ...] = torch.ops.aten.convolution_backward(
@@ -436,7 +450,10 @@ def _sort(op: Translated, check: Check, x: Tensor) -> Any:
 
 
 def _rows(name: str, op: Translated, check: Check, indices: Tensor, size: int) -> Tensor:
-    """Return indices along an axis, flat, as int64 numbers from 0; report those out of range."""
+    """Return the indices along an axis of length `size` as a flat int64 tensor, counted from 0.
+
+    Those out of range are passed to `check`, for op `name`, and become 0.
+    """
     axis = op.attributes["axis"]
     bad = (indices < -size) | (indices >= size)
     check(lambda i: IndexRangeError.of_axis(name, i, axis, size), indices, bad)
@@ -462,7 +479,7 @@ def _checked_labels(op: Translated, check: Check, labels: Tensor) -> Tensor:
 
 
 def _updates(op: Translated, x: Tensor, updates: Tensor) -> Tensor:
-    """Return the updates of a scatter with one axis for all indices."""
+    """Return the updates of a scatter, with the axes of its indices merged into one."""
     axis = op.attributes["axis"]
     assert op.types[1] is not None
     count = math.prod(op.types[1].shape)

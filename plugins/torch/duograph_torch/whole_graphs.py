@@ -1,7 +1,7 @@
-"""Compiles whole typed graphs with torch.compile.
+"""Compiles whole typed graphs with torch.compile; `Torch.compile_graph` calls it.
 
-A graph becomes a graph of PyTorch's own ops (`make_fx`), and torch.compile makes one native
-function of it. An op that has no translation is replaced by its decomposition.
+A graph is traced to a graph of PyTorch's own ops (`make_fx`), and torch.compile makes one native
+function of that. An op that has no translation is replaced by its decomposition.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _lock = threading.RLock()  # PyTorch's compiler serves one thread at a time
 
 
 def refusal(graph: Graph) -> str | None:
-    """Return the reason why a graph cannot be compiled, or None if it can."""
+    """Return the reason why torch.compile cannot compile a graph here, or None if it can."""
     compilers = (os.environ.get("CXX", "g++"), "g++", "clang++")
     if compiler() == "inductor" and not any(map(shutil.which, compilers)):
         return "torch.compile needs a C++ compiler, such as g++"
@@ -43,12 +43,12 @@ def refusal(graph: Graph) -> str | None:
 
 
 def compiler() -> str:
-    """Return the name of the backend of torch.compile."""
+    """Return the name of the torch.compile backend in use, such as "inductor"."""
     return os.environ.get(COMPILER, "inductor")
 
 
 def _untranslated(graph: Graph) -> str | None:
-    """Return which op of a graph has neither a translation nor a decomposition, or None."""
+    """Return why an op of a graph has neither a translation nor a decomposition, or None."""
     for node in graph.nodes:
         types, results = _types(graph, node)
         if any(t.dtype not in TORCH_DTYPES for t in (*types, *results) if t is not None):
@@ -70,7 +70,12 @@ def _types(graph: Graph, node: GraphNode) -> tuple[tuple[Any, ...], tuple[Any, .
 
 
 class _Checks:
-    """Collects, while a graph is traced, the wrong indices that its ops would report."""
+    """Collects, while a graph is traced, the checks of indices that its ops make.
+
+    Attributes:
+        errors: for each check, the function that makes the exception for a wrong index.
+        found: for each check, a 0-d tensor with a wrong index, or `_IN_RANGE` if there is none.
+    """
 
     def __init__(self) -> None:
         self.errors: list[WrongIndex] = []
@@ -83,7 +88,10 @@ class _Checks:
 
 
 def _traced(graph: Graph, given: Sequence[Any], check: _Checks) -> list[Any]:
-    """Apply the translations of a graph's ops in order; return the values of its outputs."""
+    """Apply the translations of a graph's ops in order; return the values of its outputs.
+
+    `given` are the values of its parameters.
+    """
     values = dict(enumerate(given))
     for node in graph.nodes:
         operands = [None if i is None else values[i] for i in node.operands]
@@ -98,9 +106,10 @@ def _traced(graph: Graph, given: Sequence[Any], check: _Checks) -> list[Any]:
 
 
 def compiled(graph: Graph) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]:
-    """Return the compiled form of a graph: a function from its parameters to its outputs.
+    """Return the compiled form of a graph: a function of its parameters that returns its outputs.
 
-    The first call compiles, since torch.compile does.
+    The first call of the function compiles, since torch.compile does. It raises the error of an
+    index that was out of range.
     """
     check = _Checks()
     parameters = [t for t in graph.types[: graph.n_params] if isinstance(t, TensorType)]

@@ -1,14 +1,14 @@
-"""Code generation for languages of the C family.
+"""Code generation for languages of the C family: C, OpenCL C and CUDA C.
 
-Single ops: `trace_scalar` runs an op's `scalar` slot on symbolic scalars, and `print_function`
-prints the expression as a function of a `Dialect`, whose `prelude()` has the mathematical
-functions.
+Kernels of single ops: `trace_scalar` runs an op's `scalar` rule on symbolic scalars, and
+`print_function` prints the resulting expression as a function in the language that a `Dialect`
+describes. `Dialect.prelude()` is the source of the mathematical functions which it calls.
 
-Fused regions: `region_plan` derives a loop nest from the graph of a region, `scheduling` (with
-`row_schedule` and `column_schedule`) turns it into a `LoopProgram` for a target, and `loop_printer`
-prints that in any dialect.
+Kernels of fused regions (ops compiled as one kernel): `region_plan` derives a loop nest from the
+graph of a region. `scheduling`, `row_schedule` and `column_schedule` turn it into a `LoopProgram`
+for one kind of device. `loop_printer` prints the program in any dialect.
 
-Backends use this package; it knows none of them and runs no compiler.
+Backends call this package. It imports no backend and runs no compiler.
 """
 
 from .body_scalar import run_body

@@ -26,7 +26,7 @@ __all__ = ["run_body"]
 
 
 class ScalarTensor(Tensor):
-    """A 0-d tensor whose value is a symbolic scalar."""
+    """A 0-d tensor that stands for a symbolic scalar (`expression`) and has no buffer."""
 
     __slots__ = ("_builder", "expression")
 
@@ -35,7 +35,10 @@ class ScalarTensor(Tensor):
 
 
 class _ScalarBuilder:
-    """Intercepts the ops that a composite's body calls and applies their scalar rules instead."""
+    """Intercepts the ops that a composite's body calls and applies their scalar rules instead.
+
+    `run_body` installs it as the thread's graph builder while the body runs.
+    """
 
     staged = False
 
@@ -75,7 +78,10 @@ class _ScalarBuilder:
 
 
 def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Mapping[str, Any]) -> Expr:
-    """Return the scalar expression of a composite op, by calling its body on symbolic scalars."""
+    """Return the scalar expression of a composite op, by calling its body on symbolic scalars.
+
+    `scalars` are the operands, `attributes` the op's attributes: numbers, dtypes or expressions.
+    """
     assert op.body is not None
     builder = _ScalarBuilder(s)
     values = {k: builder.tensor(v) if isinstance(v, Expr) else v for k, v in attributes.items()}

@@ -30,11 +30,12 @@ class PrintedRegion(NamedTuple):
 
     Attributes:
         text: source of the functions, without the dialect's prelude.
-        n: size of the range 0 .. n that the backend splits among threads.
-        grain: smallest part of the range that is worth a thread.
-        second: (name, range size, grain) of the function to call after the first, or None.
-        memory: bytes of scratch memory that both functions share; its address is passed after those
-            of the operands and results.
+        n: the first function is called for ranges ``begin .. end`` that together cover 0 .. n.
+            Threads may share them.
+        grain: smallest length of a range that is worth a thread of its own.
+        second: (name, n, grain) of the function to call after the first, or None.
+        memory: bytes of scratch memory that both functions share. Its address comes after the
+            addresses of the operands and results in `args`.
     """
 
     text: str
@@ -46,7 +47,10 @@ class PrintedRegion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _InOrder:
-    """C code that combines the elements of a sum or maximum one by one, in element order."""
+    """C code that combines the elements of a sum or maximum one by one, in element order.
+
+    Implements `Combine`. `kind` is "+" or "max"; `dtype` is that of the accumulator.
+    """
 
     dialect: Dialect
     kind: str
@@ -65,7 +69,7 @@ class _InOrder:
 
 
 def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
-    """Return the C source of function `name`, and of a second if needed, for a fused region."""
+    """Print a fused region as a C function `name`, and as a second one if it needs two."""
     target = Target(
         spans=True,
         combine=lambda kind, dtype: _InOrder(dialect, kind, compute_dtype(dtype)),
@@ -103,7 +107,8 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
 def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list[Scatter]) -> str:
     """Return the source of a C function that initialises the results of scatters.
 
-    Each result starts as a copy of the scatter's target tensor, or as one constant.
+    Each result starts as a copy of the scatter's target tensor, or filled with one constant. The
+    function initialises elements ``begin .. end`` of every result.
     """
     results = {result: k for k, (result, _) in enumerate(plan.outputs)}
     lines = [f"{dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"]
@@ -121,7 +126,11 @@ def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list
 def _second(
     dialect: Dialect, name: str, plan: RegionPlan, program: LoopProgram, pieces: int
 ) -> str:
-    """Return the source of a C function that combines the partial results of column reductions."""
+    """Return the source of C function `name`, which combines partial results of column reductions.
+
+    Each sum or maximum has `pieces` partial results for each of its elements. The function combines
+    them in order and writes elements ``begin .. end`` of the region's results.
+    """
     assert plan.columns is not None
     width = plan.columns.width
     reductions = {v.name: v for v in plan.values if isinstance(v, Reduction)}

@@ -1,10 +1,11 @@
-"""Schedule fused regions that end in reductions over leading axes (column sums), or in scatters.
+"""Schedule fused regions that end in reductions over leading axes (column sums) or in scatters.
 
-The operand is seen as blocks of rows (`region_plan.Columns`); the rows of a block are combined
-element by element. Work is divided twice: each row into tiles of columns that stay in the L1
-cache, and the rows of a block into pieces. A unit of work is one tile of one piece. Each piece
-writes partial results, which a second kernel combines in a fixed order. The division depends only
-on sizes, so results are the same to the bit on any number of threads.
+The region's elements are seen as (outer, rows, width) (`ir.loops.Columns`): a sum over the axis
+`rows` adds whole rows of `width` adjacent elements. Work is divided twice. Each row is cut into
+tiles of columns that stay in the L1 cache, and the rows are cut into pieces. A unit of work is one
+tile of one piece. Each piece writes partial results, which a second kernel combines in a fixed
+order. The division depends only on sizes, so results are the same to the bit on any number of
+threads.
 
 For a scatter, a unit of work is one tile of all rows. It visits the rows in order and updates the
 result rows that the indices name. Another kernel initialises the result first.
@@ -59,11 +60,13 @@ TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How a fused region's column reduction is divided into units of work: tiles of row pieces.
+    """How a fused region's column reduction is divided into units of work.
+
+    A unit is a tile (adjacent columns) of a piece (adjacent rows).
 
     Attributes:
         tile, tiles: columns in a tile, and tiles in a row.
-        piece, pieces: rows in a piece, and pieces in a block of rows.
+        piece, pieces: rows in a piece, and pieces that the reduced rows are divided into.
     """
 
     tile: int
@@ -73,9 +76,13 @@ class Cut:
 
 
 def cut_of(target: Target, columns: Columns, scatters: bool, pack: int = 1) -> Cut:
-    """Return how the columns and rows of a reduction are divided into units of work.
+    """Return into how many tiles of columns and pieces of rows a column reduction is divided.
 
-    `pack`: adjacent columns of a work item of a grid.
+    Args:
+        target: the device. `Target.split`, if present, decides the number of pieces.
+        columns: (outer, rows, width) of the reduced elements.
+        scatters: whether the region ends in scatters: tiles are narrow and rows are not divided.
+        pack: adjacent columns that one work item of a grid reduces.
     """
     outer, rows, width = columns
     tiles = -(-width // (SCATTER_TILE if scatters else TILE))
@@ -97,7 +104,7 @@ def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
 
 
 class _Columns(Scheduler):
-    """Builds the loop program (the kernel's schedule) of column reductions or scatters."""
+    """Builds the loop program of a fused region that ends in column reductions or in scatters."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -142,13 +149,13 @@ class _Columns(Scheduler):
         return dataclasses.replace(made, partials=partials)
 
     def combine(self, v: Reduction) -> Combine:
-        """Return the object that prints how two partial values of a reduction are combined."""
+        """Return the object that prints how reduction `v` combines two values."""
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
-        """Return statements that define `top` and `bottom`, the range of rows of a work unit.
+        """Return statements that define `top` and `bottom`, the range of rows of a unit of work.
 
-        `bottom` is the row after the last.
+        `bottom` is one past the last row. The statements read the variable `piece`.
         """
         rows, cut, piece = self.columns.rows, self.cut, name("piece")
         top, last = name("top"), name("last")
@@ -200,15 +207,19 @@ class _Columns(Scheduler):
         return [*body, self.each(ends)]
 
     def each(self, body: Sequence[Statement]) -> For:
-        """Return the loop over the columns ``e`` of a work item."""
+        """Return an unrolled loop of `body` over ``e``, the columns of one work item."""
         return For("e", number(0), number(self.pack), body, Order.UNROLLED, "i32")
 
     def take(self, v: Reduction, target: str) -> Take:
-        """Return the statement that combines one element into the accumulator named `target`."""
+        """Return the statement that combines an element into `v`'s accumulator `target`."""
         return Take(self.combine(v), target, v.source, self.values[v.source].dtype, v.node)
 
     def finished(self, v: Reduction, at: Index, value: str) -> Assign:
-        """Return the statement that stores an accumulator as a partial or final result."""
+        """Return the statement that stores the accumulator `value` at element `at`.
+
+        It goes to the memory for partial results if the rows are divided into several pieces,
+        otherwise to the region's result, rounded to the result's dtype.
+        """
         if self.cut.pieces > 1:
             return Assign(f"{v.name}_parts", at, value, None)
         rounded = v.dtype if v.dtype is not self.combine(v).dtype else None
@@ -242,7 +253,10 @@ class _Columns(Scheduler):
         return [*body, For("unit", name("begin"), name("end"), unit)]
 
     def unit(self) -> list[Statement]:
-        """Return statements that define the columns (`first`, `count`) and rows of a work unit."""
+        """Return statements that define the columns and rows of the unit of work ``unit``.
+
+        They are columns ``first`` up to ``first + count`` and rows ``top`` up to ``bottom``.
+        """
         (_, rows, width), cut, unit = self.columns, self.cut, name("unit")
         if cut.tiles == 1:
             values = (("first", number(0)), ("count", number(width)), ("piece", unit))
@@ -258,7 +272,11 @@ class _Columns(Scheduler):
         return [*found, Let("i64", (("top", top), ("bottom", name("top") + rows)))]
 
     def pointers(self, invariant: list[str]) -> list[Statement]:
-        """Return statements that define pointers to one row of each operand and result."""
+        """Return statements that define a pointer to the current row of each operand and result.
+
+        They also load what is constant in the row, prefetch the next row of large operands, and
+        find the result row that each scatter updates.
+        """
         width, row, first = self.columns.width, name("row"), name("first")
         fetches = self.target.prefetches and 4 * self.plan.n >= FETCH_BYTES
         fixed = [x for x in self.labels if x not in self.moving and x not in invariant]
@@ -282,7 +300,10 @@ class _Columns(Scheduler):
         return found
 
     def columns_loop(self, streams: bool) -> For:
-        """Return the loop over the columns of one row."""
+        """Return the loop over ``j`` that computes the columns of one row and accumulates them.
+
+        `streams`: store results into a local block, which is later written past the caches.
+        """
         j = name("j")
         body = [s for x in self.moving for s in self.load(x, j)]
         for value in self.needed:
@@ -294,5 +315,8 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Return the statement of one scatter update, which adds to an element or replaces it."""
+        """Return the statement that writes the current update of scatter `v` to its result row.
+
+        It adds to the element there or replaces it.
+        """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

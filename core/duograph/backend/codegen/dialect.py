@@ -85,7 +85,7 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """Return all source before the printed functions: the language's and the shared headers."""
+        """Return the source before the printed functions: the language's own and shared headers."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:
@@ -93,7 +93,7 @@ class Dialect:
         return _digest(self.prelude_file)
 
     def prelude_for(self, text: str) -> str:
-        """Return the dialect's prelude without the shared functions that a kernel does not use.
+        """Return the dialect's prelude, with only those shared functions that a kernel uses.
 
         `text` is the source of the kernel.
         """
@@ -101,15 +101,14 @@ class Dialect:
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """Return the part of the prelude that belongs to this dialect alone, no shared header."""
+        """Return the source of the dialect's own prelude file, without the shared headers."""
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
         """Return the source line that precedes a loop whose reductions may run in any order.
 
         The arguments name the loop's accumulators: sums in `plus`, maxima in `greatest`, and flags
-        that
-        are combined with OR in `bits`.
+        that are combined with OR in `bits`.
         """
         kinds = (("+", plus), ("max", greatest), ("|", bits))
         clauses = [f"reduction({kind}:{', '.join(names)})" for kind, names in kinds if names]
@@ -127,7 +126,11 @@ class Dialect:
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
     def store(self, dtype: DType, text: str) -> str:
-        """Return source that rounds a computed element to the dtype in which it is stored."""
+        """Return source that rounds a computed element to the dtype in which it is stored.
+
+        `text` is the element's source. It is returned unchanged unless `dtype` is float16 or
+        bfloat16.
+        """
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
 
@@ -135,14 +138,15 @@ class Dialect:
 class GridDialect(Dialect):
     """A dialect for devices that run a kernel once for each work item of a grid, as GPUs do.
 
-    Macros of its prelude spell kernels, address spaces, work item ids, barriers and atomic
+    Its prelude defines macros for kernels, address spaces, work item ids, barriers and atomic
     additions: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
 
     Attributes:
-        shuffles: whether the work items of a warp of 32 exchange registers by DG_SHUFFLE(x, bits)
-            and DG_OF_FIRST(x, lanes).
-        bounds: format of the qualifier that tells the compiler a kernel's number of work items in
-            a group; "" if there is none.
+        shuffles: whether the work items of a warp of 32 can exchange registers: by DG_SHUFFLE(x,
+            bits), which is x of the work item whose lane differs in these bits, and DG_OF_FIRST(x,
+            lanes).
+        bounds: format string of the qualifier that tells the compiler how many work items a group
+            has; "" if the language has none.
     """
 
     stream: str = ""
@@ -152,15 +156,15 @@ class GridDialect(Dialect):
     bounds: str = ""
 
     def definition(self, name: str, lanes: int = 0) -> str:
-        """Return the source of a kernel's definition up to its parameters.
+        """Return the first part of a kernel's definition: qualifiers, ``void`` and its name.
 
-        `lanes`: number of work items in each group, if it is always the same.
+        `lanes`: number of work items in each group if it is always the same, else 0.
         """
         bounds = f" {self.bounds.format(lanes)}" if lanes and self.bounds else ""
         return f"{self.kernel} void{bounds} {name}"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """Return the macro that precedes a reduction loop; the dialect's prelude defines it."""
+        """Return the macro call that precedes a loop whose reductions may run in any order."""
         return "DG_ANY_ORDER"
 
     def accumulate(self, name: str, text: str) -> str:

@@ -1,7 +1,7 @@
-"""Symbolic scalars: typed expression trees that the `scalar` slots of ops build.
+"""Symbolic scalars: typed expression trees that the `scalar` rules of ops build.
 
-A slot receives `s`, which has the functions, and its operands as `Expr`, which have Python's
-operators. Printers and planners read the trees; nothing here prints or evaluates::
+A rule receives `s`, whose methods are the mathematical functions, and its operands as `Expr`, which
+have Python's operators. Printers and planners read the trees; nothing here prints or evaluates::
 
     @softsign.scalar
     def _(s, x):
@@ -143,7 +143,10 @@ class Expr:
 
 
 def constant(value: Number, dtype: DType) -> Expr:
-    """Return a symbolic scalar constant of a dtype."""
+    """Return a constant node with a Python number, converted to the type of its dtype.
+
+    float16 and bfloat16 become float32 (`compute_dtype`).
+    """
     dtype = compute_dtype(dtype)
     if dtype is bool_:
         value = bool(value)
@@ -157,12 +160,14 @@ def constant(value: Number, dtype: DType) -> Expr:
 
 
 def _is_number(x: Expr) -> bool:
-    """Return whether a symbolic scalar is a constant and not NaN."""
+    """Return whether a symbolic scalar is a constant other than NaN."""
     return x.op == "const" and x.value == x.value
 
 
 def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
-    """Convert the two operands of an operator to symbolic scalars of one dtype.
+    """Convert the two operands of operator `what` to symbolic scalars of one dtype.
+
+    A Python number becomes a constant of the other operand's dtype.
 
     Raises:
         DTypeError: the operands are symbolic scalars of different dtypes.
@@ -197,7 +202,7 @@ def _bitwise(op: str, a: Operand, b: Operand) -> Expr:
 
 
 def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
-    """Return a method of `Scalars` that applies unary function `name` to a symbolic scalar."""
+    """Return a new method for `Scalars` that builds the expression `name` of one scalar."""
 
     def function(self: Scalars, x: Expr) -> Expr:
         return Expr(name, x.dtype, (x,))
@@ -208,7 +213,7 @@ def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
 
 
 def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
-    """Return a method of `Scalars` that applies function `name` to two symbolic scalars."""
+    """Return a new method for `Scalars` that builds the expression `name` of two scalars."""
 
     def function(self: Scalars, x: Operand, y: Operand) -> Expr:
         x, y = _pair(name, x, y)
@@ -224,8 +229,7 @@ class Scalars:
 
     They build expressions. Most take floating and, where mathematics defines them, complex scalars;
     `round` rounds halves to even. For integers there are `floor_divide`, `remainder` (with the sign
-    of
-    the divisor), `fmod`, `trunc_divide`, `pow` and shifts.
+    of the divisor), `fmod`, `trunc_divide`, `pow` and shifts.
     """
 
     inf = float("inf")
@@ -285,11 +289,11 @@ class Scalars:
         return signed
 
     def real(self, x: Expr) -> Expr:
-        """Return the real part of a scalar."""
+        """Return the real part of a scalar; one that is not complex is returned as it is."""
         return Expr("real", real_dtype(x.dtype), (x,)) if x.dtype.is_complex else x
 
     def imag(self, x: Expr) -> Expr:
-        """Return the imaginary part of a scalar."""
+        """Return the imaginary part of a scalar; 0 for a scalar that is not complex."""
         return (
             Expr("imag", real_dtype(x.dtype), (x,))
             if x.dtype.is_complex

@@ -1,7 +1,8 @@
-"""Print how the work items of a group combine their values of a reduction, so that all have it.
+"""Print how a group of work items (a thread block) combines a value of each to one result.
 
-Languages with `GridDialect.shuffles` exchange values within a warp of 32 work items by registers;
-the others combine halves of the group through shared memory. The order is fixed.
+`loop_printer` calls `group_reduction`. Afterwards every work item has the result. In languages with
+`GridDialect.shuffles`, work items of a warp of 32 exchange values by registers. In others, they
+combine halves of the group through shared memory. The order of combination is fixed.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ WARP = 32
 def group_reduction(
     dialect: GridDialect, combine: Combine, acc: str, shared: str, lanes: int
 ) -> list[str]:
-    """Return the lines that combine the variable `acc` over all work items of a group.
+    """Return the source lines that combine the variable `acc` over all work items of a group.
 
     Args:
         dialect: the language.
-        combine: how two values are combined.
-        acc: the variable; afterwards each work item has the result in it.
-        shared: name of an array in shared memory with an element for each work item.
-        lanes: work items of the group; ``lane`` is the number of each. Parts of a warp may be
-            groups of their own if the language shuffles.
+        combine: prints how two values are combined.
+        acc: name of the variable that holds each work item's value; afterwards it holds the result
+            in every work item.
+        shared: name of an array in shared memory with one element per work item.
+        lanes: number of work items that are combined. Their numbers are in the variable ``lane``.
+            If the language shuffles, it may be a power of two below 32: then each such part of a
+            warp is combined for itself.
     """
     if not dialect.shuffles:
         combined = combine.text(f"{shared}[lane]", f"{shared}[lane + far]")

@@ -1,8 +1,8 @@
 """Prune the shared C headers to the functions and macros that a kernel's source uses.
 
 `Dialect.prelude_for` calls `pruned`, because a compiler would take as long to parse the whole
-headers as to compile the kernel. This is no C parser: it knows only the three forms the headers
-use, functions (``DG_FN ... {``), macros, and lines that instantiate macros which define functions.
+headers as to compile the kernel. This is no C parser. It knows only the forms that the headers use:
+functions (``DG_FN ... {``), macros, typedefs, and lines that call macros which define functions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class _Item(NamedTuple):
 
 
 def pruned(headers: str, text: str) -> str:
-    """Return the definitions in the C source `headers` that `text` needs, in source order."""
+    """Return those definitions of the C source `headers` that the kernel source `text` needs.
+
+    Definitions that needed definitions use are needed too. They are in source order.
+    """
     items, macros = _items(headers)
     needed = set(re.findall(_WORD, text))
     kept: list[str] = []
@@ -53,7 +56,7 @@ def pruned(headers: str, text: str) -> str:
 
 @functools.cache
 def _items(headers: str) -> tuple[list[_Item], Macros]:
-    """Return the definitions in C headers, and a dict of macros: name -> (parameters, source)."""
+    """Return (definitions in C headers, macro name -> (parameters, its source))."""
     macros: Macros = {}
     found: list[_Item] = []
     for text in _definitions(re.sub(_COMMENT, "", headers, flags=re.DOTALL)):
@@ -74,7 +77,7 @@ def _items(headers: str) -> tuple[list[_Item], Macros]:
 
 
 def _definitions(headers: str) -> Iterator[str]:
-    """Split the source of C headers into functions, macros and other lines.
+    """Split C headers into functions, macros and other lines, and yield the source of each.
 
     Blocks between `#if` and `#endif` are dropped: no fused kernel needs them.
     """
@@ -112,7 +115,10 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """Return all identifiers in the expansion of a macro call, with pasted tokens joined."""
+    """Return all identifiers in a macro call `use` and in its expansion.
+
+    Tokens that the macro pastes with ## are joined.
+    """
     found = set(re.findall(_WORD, use))
     match = re.match(_USE, use)
     assert match is not None

@@ -33,7 +33,11 @@ _POSITIONS = {"item": "DG_ITEM(0)", "group": "DG_GROUP(0)", "lane": "DG_PLACE(0)
 
 
 class LoopPrinter:
-    """Prints one loop program (the schedule of a kernel) as source code."""
+    """Base class that prints one loop program (the schedule of a kernel) as source code.
+
+    It has a method for each kind of statement, named after the statement's class. They append to
+    `lines`, which is the kernel's body so far.
+    """
 
     def __init__(self, dialect: Dialect, program: LoopProgram) -> None:
         self.dialect = dialect
@@ -43,7 +47,7 @@ class LoopPrinter:
         self.memory = f"{dialect.memory} " if dialect.memory else ""
 
     def kernel(self, name: str) -> str:
-        """Return the source of the kernel's definition: its head, body and end."""
+        """Return the source of the kernel's whole definition, as a function called `name`."""
         self.begin()
         self.block(self.program.body)
         return "\n".join([self.head(name), *self.lines, *self.end(), "}", ""])
@@ -53,7 +57,7 @@ class LoopPrinter:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Print the lines before a kernel's body: operand pointers and the work item's range."""
+        """Append the lines before a kernel's body: operand pointers and the range of work."""
         raise NotImplementedError
 
     def end(self) -> list[str]:
@@ -61,7 +65,10 @@ class LoopPrinter:
         return []
 
     def wrong_index(self, label: str, g: Gathered) -> None:
-        """Print the lines of a kernel that report an index out of range to the host."""
+        """Append lines that report ``LABEL_counted``, if it is out of range for `g`, to the host.
+
+        `label` is the LABEL in the variable's name; `g` describes the indexed axis.
+        """
         raise NotImplementedError
 
     # ---- lines ----------------------------------------------------------------------------------
@@ -82,7 +89,7 @@ class LoopPrinter:
             _PRINT[type(statement)](self, statement)
 
     def cast(self, source: str, dtype: DType, target: DType) -> str:
-        """Return source that converts the value named `source` from one dtype to another."""
+        """Return source that converts the variable `source` of dtype `dtype` to dtype `target`."""
         element = Expr("input", compute_dtype(dtype), (), source)
         return print_expression(self.dialect, s.cast(element, target))[1]
 
@@ -300,9 +307,10 @@ _PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
 class CPrinter(LoopPrinter):
     """Prints a loop program as a C function that computes a range of the outermost loop.
 
-    The function is ``int name(void **args, i64 begin, i64 end)``. `args` has the addresses of the
-    operands, the results and, if the program has partial results, the memory for these. The caller
-    splits the whole range among threads. The function returns 2 if an index was out of range.
+    The function is ``int name(void **args, i64 begin, i64 end)``. It computes iterations begin ..
+    end. `args` holds the addresses of the operands, then of the results and, if the program has
+    partial results, of the memory for these. The caller splits the whole range among threads. The
+    function returns 2 if an index was out of range, otherwise 0.
     """
 
     def head(self, name: str) -> str:
@@ -329,7 +337,7 @@ class CPrinter(LoopPrinter):
 
 
 def partial_offsets(program: LoopProgram) -> list[int]:
-    """Return the byte offset of each reduction's partial results in shared scratch memory.
+    """Return the byte offset of each reduction's partial results in one scratch buffer.
 
     The last item is the total size in bytes. Each offset is a multiple of 64.
     """
@@ -340,9 +348,11 @@ def partial_offsets(program: LoopProgram) -> list[int]:
 
 
 class GridPrinter(LoopPrinter):
-    """Prints a loop program as a GPU-style kernel that is run once per work item.
+    """Prints a loop program as a GPU-style kernel, which a grid runs once per work item.
 
-    Buffers are parameters of the kernel.
+    Parameters of the kernel are the operands, the results and the memory for partial results. If
+    the kernel checks indices, ``record`` and the numbers ``watched0`` ... follow, by which it
+    reports an index out of range.
     """
 
     dialect: GridDialect
@@ -401,7 +411,10 @@ def least_value(dtype: DType) -> Expr:
 
 
 def source_comment(node: GraphNode) -> str:
-    """Return a C comment with the file and line of the user's code that created a graph node."""
+    """Return a C comment such as ``/* net.py:12 */``: where the user's code created a graph node.
+
+    Returns "" if the node has no source location.
+    """
     span = node.span
     if span is None:
         return ""

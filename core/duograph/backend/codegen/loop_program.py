@@ -1,9 +1,9 @@
 """Loop programs: the statements and loops of a scheduled kernel, before they are printed.
 
-`scheduling.schedule` builds a `LoopProgram` from a fused region's plan and a target;
-`loop_printer` prints it as C, OpenCL C or CUDA C. A program says which work item computes what, in
-which order, and where values are kept. It never contains source of one language: the printer adds
-qualifiers, pragmas, the passing of operands and the report of an index out of range.
+`scheduling`, `row_schedule` and `column_schedule` build a `LoopProgram` from a fused region's plan
+and a target; `loop_printer` prints it as C, OpenCL C or CUDA C. A program says which work item
+computes what, in which order, and in which memory. It never contains source of one language: the
+printer adds qualifiers, pragmas, the passing of operands and the report of an index out of range.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Work(enum.Enum):
 
 
 class Combine(Protocol):
-    """Prints how a kernel combines two values of a reduction that runs in element order.
+    """Prints how a kernel combines two values of a reduction, in an order that the schedule fixes.
 
     Attributes:
         dtype: dtype of the accumulator.
@@ -200,7 +200,11 @@ class Let(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Kernel statement that defines a constant with the id of the work item, group or lane."""
+    """Kernel statement that defines the constant `name` as an id that the device supplies.
+
+    `of`: "item" for the id of the work item in the grid, "group" for the id of its group, "lane"
+    for its own position in that group.
+    """
 
     type: str
     name: str
@@ -208,14 +212,14 @@ class Position(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """Kernel statement that leaves the kernel, the loop or the iteration if a condition holds."""
+    """Kernel statement ``if (condition) how;``, where `how` is such as "return" or "continue"."""
 
     condition: Index
     how: str
 
 
 class Array(NamedTuple):
-    """Kernel statement that declares a local array of constant size."""
+    """Kernel statement that declares an uninitialised local array of constant size."""
 
     type: str
     name: str
@@ -224,7 +228,7 @@ class Array(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """Kernel statement that defines a constant pointer to elements of device memory."""
+    """Kernel statement that defines a constant pointer into an operand's or result's memory."""
 
     name: str
     dtype: DType
@@ -237,8 +241,7 @@ class Locate(NamedTuple):
 
     A negative index counts from the end of the axis; ``LABEL_counted`` is the index counted from 0.
     For a gather, ``LABEL_at`` is that index, or 0 if it is out of range. For a scatter (`skips`),
-    the
-    row of an index out of range is skipped.
+    the row of an index out of range is skipped.
     """
 
     label: str
@@ -247,9 +250,10 @@ class Locate(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Kernel statement that loads an element into a named constant of its compute dtype.
+    """Kernel statement that loads an element and defines it as the constant `name`.
 
-    Loads `source[at]`, or the element at `source` if `at` is None.
+    Loads `source[at]`, or the element at address `source` if `at` is None. The constant has the
+    compute dtype: float32 for elements stored as float16 or bfloat16.
     """
 
     name: str
@@ -261,7 +265,8 @@ class Load(NamedTuple):
 class ReadPack(NamedTuple):
     """Kernel statement that loads `width` adjacent elements at once, as the pack `name`.
 
-    `left`: the number of elements that are there, if they may be fewer (`packs.read_pack`).
+    `left`: how many elements the memory at `source` still has, if it may be fewer than `width`
+    (`packs.read_pack`).
     """
 
     name: str
@@ -272,7 +277,7 @@ class ReadPack(NamedTuple):
 
 
 class NewPack(NamedTuple):
-    """Kernel statement that declares a pack of `width` elements, for results."""
+    """Kernel statement that declares a variable for a pack of `width` elements, to be filled."""
 
     name: str
     dtype: DType
@@ -280,7 +285,7 @@ class NewPack(NamedTuple):
 
 
 class WritePack(NamedTuple):
-    """Kernel statement that stores the pack `name` at once, or its first `left` elements."""
+    """Kernel statement that stores all of the pack `name` at once, or its first `left` elements."""
 
     target: Address
     dtype: DType
@@ -290,7 +295,7 @@ class WritePack(NamedTuple):
 
 
 class Define(NamedTuple):
-    """Kernel statement that computes a value of the fused region and names it as a constant."""
+    """Kernel statement that computes one value of the fused region as the constant `name`."""
 
     name: str
     dtype: DType
@@ -302,8 +307,7 @@ class Store(NamedTuple):
     """Kernel statement that writes a value to memory, rounded to the dtype stored there.
 
     `adds`: add to the element in memory instead of replacing it. `lane_zero`: only the first work
-    item
-    of a group writes.
+    item of a group writes.
     """
 
     target: str
@@ -324,29 +328,35 @@ class Declare(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Kernel statement that declares the accumulators of a reduction that may run in any order."""
+    """Kernel statement that declares the accumulator and NaN flag of an any-order reduction."""
 
     reduction: Reduction
 
 
 class Accumulate(NamedTuple):
-    """Kernel statement that adds an element to a reduction's accumulators, in an ANY_ORDER loop."""
+    """Kernel statement that combines an element into the accumulator of an any-order reduction.
+
+    The element is the value that the reduction reads; `source` is its dtype.
+    """
 
     reduction: Reduction
     source: DType
 
 
 class Finish(NamedTuple):
-    """Kernel statement that names the result of an any-order reduction.
+    """Kernel statement that ends an any-order reduction: a maximum becomes NaN if its flag is set.
 
-    It is NaN if the reduction's NaN flag is set.
+    It follows the loop. The accumulator then holds the result; a sum needs no statement.
     """
 
     reduction: Reduction
 
 
 class Take(NamedTuple):
-    """Kernel statement that combines an element into accumulator `target`, in element order."""
+    """Kernel statement that combines the value `source` into the accumulator `target`.
+
+    It runs in the order of the loop around it, in the way that `combine` prints.
+    """
 
     combine: Combine
     target: str
@@ -356,9 +366,9 @@ class Take(NamedTuple):
 
 
 class GroupReduce(NamedTuple):
-    """Kernel statement that combines ``NAME_acc`` of all work items of a group.
+    """Kernel statement that combines the variables ``NAME_acc`` of all work items of a group.
 
-    Every work item then has the result as ``NAME``.
+    Every work item then has the result as the constant ``NAME``, of dtype `dtype`.
     """
 
     combine: Combine
@@ -367,7 +377,7 @@ class GroupReduce(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """Kernel statement that stores an accumulator, rounded if the stored dtype is narrower."""
+    """Kernel statement ``target[at] = value``; the value is rounded to `dtype`, if any."""
 
     target: str
     at: Index
@@ -376,7 +386,7 @@ class Assign(NamedTuple):
 
 
 class For(NamedTuple):
-    """Kernel statement: a loop of a variable from `begin` up to `end`."""
+    """Kernel statement: a loop of a variable from `begin` up to, not including, `end`."""
 
     variable: str
     begin: Index
@@ -390,11 +400,10 @@ class For(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Kernel statement: a loop over blocks of elements, none of which crosses the end of a row.
+    """Kernel statement: a loop over elements begin .. end by blocks that never cross a row's end.
 
     In the body, ``i`` is the block's first element, ``row`` its row of `inner` elements, ``first``
-    its
-    position in the row and ``count`` its length, at most `limit`.
+    its position in the row and ``count`` its length, at most `limit`.
     """
 
     inner: int
@@ -406,14 +415,15 @@ class LaneLoop(NamedTuple):
     """Kernel statement: a loop in which a group's work items (lanes) share a row's elements.
 
     Attributes:
-        type: the index type.
-        row: number of elements.
-        each: number of iterations.
-        lanes: number of work items.
+        type: the C type of the index ``j``.
+        row: number of elements of the row.
+        each: iterations that each work item makes.
+        lanes: number of work items that share the row.
         body: statements for the `width` elements from ``j`` on.
-        width: adjacent elements of an iteration.
-        edges: statements for one element ``j``, if packs do not begin with the row but ``shift``
-            elements before it; they run for the elements of incomplete packs at both ends.
+        width: adjacent elements that a work item computes in an iteration (a pack).
+        edges: statements for the single element ``j``. They are present only if packs begin
+            ``shift`` elements before the row, and run for the elements of incomplete packs at both
+            ends.
         unrolled: whether the loop must be unrolled, so that arrays stay in registers.
     """
 
@@ -428,14 +438,14 @@ class LaneLoop(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Kernel statement that prefetches ``count`` elements that later iterations read."""
+    """Kernel statement that prefetches ``count`` elements at `address`, for later iterations."""
 
     address: Address
     itemsize: int
 
 
 class Stream(NamedTuple):
-    """Kernel statement that copies ``count`` elements of a local array past the caches."""
+    """Kernel statement that copies ``count`` elements of an array to memory, past the caches."""
 
     target: Address
     array: str
@@ -453,7 +463,11 @@ Statement = (
 
 
 class Operand(NamedTuple):
-    """A kernel argument: an operand of a fused region, as pointer ``LABEL_data``."""
+    """A kernel argument: an operand of the fused region, read by the pointer ``LABEL_data``.
+
+    `operand` is its position among the region's operands. One operand that is read with different
+    strides has several labels.
+    """
 
     label: str
     operand: int
@@ -461,9 +475,9 @@ class Operand(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """A kernel argument: memory ``NAME_parts`` for partial results.
+    """A kernel argument: ``NAME_parts``, memory for `size` partial results of a reduction.
 
-    A second kernel combines these.
+    A second kernel combines them.
     """
 
     name: str
@@ -511,5 +525,5 @@ class LoopProgram:
 
     @property
     def watched(self) -> list[tuple[str, int]]:
-        """Return the distinct (op name, axis) pairs whose indices the kernel checks for range."""
+        """The distinct (op name, axis) pairs of the gathers and scatters in `checks`."""
         return list(dict.fromkeys((g.op, g.axis) for g in self.checks))

@@ -27,8 +27,8 @@ def pack_width(itemsizes: Sequence[int], inner: int, tail: bool) -> int:
 
     Args:
         itemsizes: bytes of an element of each operand and result that is accessed in packs.
-        inner: length of the inner axis.
-        tail: whether the last pack may have fewer elements.
+        inner: length of the innermost axis, which packs divide.
+        tail: whether the axis may end in an incomplete pack. If not, the width divides `inner`.
     """
     width = max(1, min(ACCESS // min(itemsizes), MOST // max(itemsizes)))
     while width > 1 and (width > inner or (not tail and inner % width)):
@@ -37,9 +37,10 @@ def pack_width(itemsizes: Sequence[int], inner: int, tail: bool) -> int:
 
 
 def fits(width: int, steps: Sequence[int], offset: int = 0) -> bool:
-    """Return whether an operand with these strides can be accessed in aligned packs.
+    """Return whether an operand with these strides can be accessed in aligned packs of `width`.
 
-    `steps` are in elements, the inner axis last; `offset` is where the operand begins.
+    `steps` are its strides in elements, the innermost axis last. `offset` is added to its address,
+    in elements.
     """
     return steps[-1] == 1 and all(step % width == 0 for step in (*steps[:-1], offset))
 
@@ -57,10 +58,11 @@ def _at(dialect: Dialect, dtype: DType, width: int, pointer: str, const: str) ->
 def read_pack(
     dialect: Dialect, dtype: DType, width: int, name: str, pointer: str, left: str = ""
 ) -> list[str]:
-    """Return the lines that define the pack `name` with the elements at an address.
+    """Return the source lines that define the pack `name` with the elements at address `pointer`.
 
-    If fewer than `width` elements are there, `left` is their number, at least 1. The rest of the
-    pack repeats the first element, so that computing with it does no harm.
+    `left` is source of the number of elements that the memory holds from there, at least 1; ""
+    means enough. If they are fewer than `width`, the rest of the pack repeats the first element, so
+    that computing with it does no harm.
     """
     whole = _at(dialect, dtype, width, pointer, "const ")
     if not left:

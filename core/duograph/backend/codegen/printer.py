@@ -1,6 +1,6 @@
 """Print scalar expressions as source code of functions in a dialect of C.
 
-Builders of kernels and `loop_printer` call it:
+`loop_printer` and backends that print kernels of single ops call it:
 
 ```
     where(x > 0, x, alpha * expm1(x))        DG_FN f32 elu_f32_at(f32 x, f32 alpha) {
@@ -9,8 +9,8 @@ Builders of kernels and `loop_printer` call it:
                                              }
 ```
 
-A value that is used more than once gets a line of its own, and so does a branch of a selection that
-calls a function. The printer decides nothing about loops or memory.
+A value that is used more than once gets a variable of its own, and so does a branch of a selection
+that calls a function. The printer decides nothing about loops or memory.
 """
 
 from __future__ import annotations
@@ -57,8 +57,11 @@ def trace_scalar(
 ) -> Expr:
     """Return the expression that an op's `scalar` rule computes for operands of given dtypes.
 
-    `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
-    to the dtype in which `result` is computed.
+    Args:
+        rule: the rule, a function of (`Scalars`, operands, attributes).
+        inputs: name and stored dtype of each operand.
+        attributes: Python values, or `Expr` for those known only at run time.
+        result: stored dtype of the result. The expression is cast to `compute_dtype(result)`.
     """
     operands = [Expr("input", compute_dtype(d), (), name) for name, d in inputs]
     value = rule(s, *operands, **attributes)
@@ -66,7 +69,10 @@ def trace_scalar(
 
 
 class _Printer:
-    """Prints one scalar expression as C-like source; subexpressions used twice get variables."""
+    """Prints one scalar expression as C-like source; subexpressions used twice get variables.
+
+    Variables are called `prefix` plus a number. `lines` holds their definitions in order.
+    """
 
     def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect
@@ -77,10 +83,7 @@ class _Printer:
         self.uses: dict[Hashable, int] = {}
 
     def key(self, e: Expr) -> Hashable:
-        """Return a dict key for an expression; equal expressions have equal keys.
-
-        So each expression is computed once.
-        """
+        """Return a dict key for an expression, equal for expressions that compute the same."""
         found = self.keys.get(id(e))
         if found is None:
             value = repr(e.value) if e.op == "const" else e.value
@@ -97,7 +100,7 @@ class _Printer:
                 self.count(a)
 
     def text(self, e: Expr) -> str:
-        """Return the source of an expression, or the variable that already holds its value."""
+        """Return the source of an expression, or the name of the variable that already holds it."""
         if e.op == "input":
             return str(e.value)
         if e.op == "const":
@@ -110,7 +113,7 @@ class _Printer:
         return self.line(e, text) if self.uses[key] > 1 else text
 
     def inner(self, e: Expr) -> str:
-        """Return the source of an expression as an operand, in parentheses if needed."""
+        """Return the source of an expression for use as an operand, in parentheses if needed."""
         text = self.text(e)
         if e.op == "const":
             return f"({text})" if text.startswith("-") else text
@@ -123,15 +126,14 @@ class _Printer:
         """Return the source of an expression as one branch of a ``?:`` selection.
 
         A branch that calls a function is computed into a variable before the selection. The
-        compiler then
-        sees no jump around the call, which would prevent vectorisation of the loop.
+        compiler then sees no jump around the call, which would prevent vectorisation of the loop.
         """
         if e.op not in ("input", "const") and self.key(e) not in self.names and _calls(e):
             return self.line(e, self.operation(e))
         return self.inner(e)
 
     def line(self, e: Expr, text: str) -> str:
-        """Emit a line that defines a variable for an expression's value; return its name."""
+        """Append a line that defines a variable as `text`, the source of `e`; return its name."""
         name = f"{self.prefix}{len(self.names)}"
         self.names[self.key(e)] = name
         self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
@@ -161,7 +163,7 @@ class _Printer:
         return self.real(value, dtype)
 
     def real(self, value: float, dtype: DType) -> str:
-        """Return the source literal of a floating-point number."""
+        """Return the source literal of a real number, as a float32 or float64 constant."""
         bits32 = dtype is float32
         if math.isnan(value):
             return "DG_NAN_F32" if bits32 else "(f64)DG_NAN_F32"
@@ -213,9 +215,9 @@ class _Printer:
         return ", ".join(self.text(a) for a in e.args)
 
     def infix(self, e: Expr) -> str:
-        """Return the source of a binary operator.
+        """Return the source of a binary operator and its operands.
 
-        Signed integers are computed as unsigned, so that they wrap.
+        Signed integers are computed as unsigned, so that they wrap instead of overflowing.
         """
         op, dtype = e.op, e.dtype
         x, y = (self.inner(a) for a in e.args)
@@ -231,7 +233,11 @@ class _Printer:
         return f"{x} {op} {y}"
 
     def cast(self, e: Expr) -> str:
-        """Return the source text of a dtype conversion."""
+        """Return the source of the dtype conversion `e`.
+
+        Conversion from floats to integers calls a function of the prelude, since C leaves it
+        undefined out of range.
+        """
         (x,) = e.args
         if e.value is float16 or e.value is bfloat16:
             name = SUFFIX[e.value]
@@ -266,21 +272,24 @@ def _closed(text: str) -> bool:
 
 
 def _unsigned(dtype: DType) -> str:
-    """Return the unsigned C type in which sums of `dtype` wrap without promotion to int."""
+    """Return the unsigned C type, "u32" or "u64", in which integers of `dtype` wrap on overflow."""
     return "u64" if dtype.itemsize == 8 else "u32"
 
 
 def is_heavy(e: Expr) -> bool:
     """Return whether a scalar expression costs more to compute than plain arithmetic.
 
-    A thread is worth starting for fewer elements of a heavy expression, and it pays to keep their
-    values between two loops over the elements.
+    It does if it calls a function such as exp. A thread is worth starting for fewer elements of a
+    heavy expression, and a kernel rather stores its values than computes them a second time.
     """
     return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
 
 
 def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
-    """Return (lines that define repeated subexpressions, source of the expression)."""
+    """Return (lines that define variables for repeated subexpressions, source of the expression).
+
+    `prefix` begins the names of the variables.
+    """
     printer = _Printer(dialect, prefix)
     printer.count(e)
     text = printer.text(e)
@@ -290,7 +299,10 @@ def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list
 def print_function(
     dialect: Dialect, name: str, parameters: Sequence[tuple[str, DType]], e: Expr
 ) -> str:
-    """Return the source of an inlined function `name` that computes a scalar expression."""
+    """Return the source of an inlined function `name` that computes a scalar expression.
+
+    `parameters` are the names and stored dtypes of its inputs.
+    """
     lines, text = print_expression(dialect, e)
     head = ", ".join(f"{SUFFIX[compute_dtype(d)]} {p}" for p, d in parameters)
     body = "".join(f"    {line}\n" for line in [*lines, f"return {text};"])

@@ -6,23 +6,25 @@ for all devices and languages.
 
 A region is a graph of elementwise ops, optionally with reductions over trailing axes. All its
 *inner* values have n elements. Results of reductions, and values computed from them before they are
-broadcast again, are *row* values; there are n / row length of them. Elements are visited in one
-order, so reshapes and axes of size one do not matter; a broadcast operand has strides of its own::
+broadcast again, are *row* values: they have one element for each of the n / (row length) rows.
+Elements are visited in one order, so reshapes and axes of size one do not matter. A broadcast
+operand has strides of its own::
 
     add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; strides (32768, 1) and (0, 1)
 
-The source of a `gather` or `gather_elements` is read in memory through the index: the other operand
+The source of a `gather` or `gather_elements` is read in memory through the index: the index operand
 supplies a part of its offset::
 
-    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; strides (0, 1), plus 256
-    times x1, which has strides (1, 0)
+    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256
+    offset of the source in elements: strides (0, 1) along the axes, plus 256 * index;
+    the index has strides (1, 0)
 
 A region may instead end in reductions over axes other than the last (*columns*): rows of `width`
 adjacent elements are added up one after the other. Or it ends in scatters, which write each of
 those rows to the row that an index names. Nothing in the region reads these results.
 
-A row that is reduced is looped over once per pass. Pass k computes the values that need the
-reductions of the passes before it.
+A row that is reduced is looped over several times, once per *pass* or *stage*. Pass k computes the
+values that need the reductions of the passes before it.
 """
 
 from __future__ import annotations
@@ -67,9 +69,9 @@ __all__ = [
 
 
 class NoLoopNest(Exception):
-    """Raised if the operands of a fused region do not fit one loop nest.
+    """Raised by the planner if the operands of a fused region do not fit one loop nest.
 
-    The ops of the region then run one by one.
+    `plan_region` catches it and returns None; the ops of the region then run one by one.
     """
 
 
@@ -96,8 +98,10 @@ class Access(NamedTuple):
     Attributes:
         operand: position of the operand among those of the region.
         dtype: stored dtype.
-        strides: in elements, one for each axis of the loop nest, outermost first.
-        gathered: the offset that an index operand adds, if any.
+        strides: in elements, one for each axis of the loop nest, outermost first; 0 where the
+            operand is broadcast.
+        gathered: for the source of a gather, the index whose value is added to the offset; else
+            None.
     """
 
     operand: int
@@ -112,12 +116,12 @@ class Computed(NamedTuple):
     Attributes:
         name: such as ``exp_3``.
         node: the graph node that computes it, for comments in the source.
-        expression: over names of operands and other values, rounded to `dtype`.
+        expression: an expression over names of operands and other values, rounded to `dtype`.
         dtype: stored dtype.
         row: whether there is one value per row instead of one per element.
-        stage: of an inner value, the first pass that can compute it; of a row value, the pass
-            before which it is known.
-        uses: names of values in the expression.
+        stage: the number of the first pass over the row that can compute it. A row value is
+            computed before that pass begins.
+        uses: names of the region's values that occur in the expression.
     """
 
     name: str
@@ -130,7 +134,14 @@ class Computed(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """A value of a fused region with one element per row: `source` reduced over each row."""
+    """A value of a fused region with one element per row or column: the reduction of another value.
+
+    Attributes:
+        node: the reduction op in the graph.
+        source: name of the value that is reduced.
+        dtype: stored dtype of the result.
+        stage: the number of the first pass that can use the result: one more than that of `source`.
+    """
 
     name: str
     node: GraphNode
@@ -149,9 +160,10 @@ class Scatter(NamedTuple):
 
     Attributes:
         source: name of the value that computes the updates.
-        at: the index of the row to update; its stride is the width of a row.
-        start: position of the operand with the initial values, or the constant that fills the
-            result.
+        dtype: stored dtype of the result.
+        at: the index of the row to update; its `stride` is the width of a row.
+        start: the initial values of the result: the position of an operand of the region that is
+            copied, or a constant that fills the result.
     """
 
     name: str
@@ -171,16 +183,17 @@ class RegionPlan(NamedTuple):
     """Loop nest, operand reads and expressions of a fused region, before scheduling.
 
     Attributes:
-        n: number of inner elements.
+        n: number of inner elements, those of the loop nest.
         row: elements of a row; 0 when nothing is reduced along rows.
-        axes: sizes of the loop nest, outermost first; their product is n. With reductions the last
-            axis is the row.
-        accesses: how operands are read, by their names in expressions; one operand may have
-            several.
-        values: in the order of computation.
+        axes: sizes of the loop nest, outermost first; their product is n. With reductions along
+            rows the last axis is the row.
+        accesses: how operands are read, by their names in expressions; one operand may have several
+            names.
+        values: everything the kernel computes, in an order in which each value follows its inputs.
         outputs: (name of the value, stored dtype) for each result of the region.
         n_operands: number of operands of the region.
-        columns: the rows and columns of the reductions or scatters at the end of the region.
+        columns: (outer, rows, width) of the reductions or scatters at the end of the region; None
+            if there are none.
     """
 
     n: int
@@ -203,7 +216,10 @@ class RegionPlan(NamedTuple):
 def expression_of(
     op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
 ) -> Expr:
-    """Return the scalar expression of an elementwise op, rounded to the dtype `result`."""
+    """Return the scalar expression of an elementwise op, rounded to the dtype `result`.
+
+    `operands` are the expressions of its operands.
+    """
     assert op.scalar_rule is not None
     real = operands[-1].dtype
     parameters = parameter_names(op)
@@ -222,9 +238,10 @@ class _Planner:
 
     Attributes:
         accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
-        names: graph value id -> the name of the planned value.
-        literals: graph value id -> the constant that fills it.
-        gathers: graph value id -> the gather that computes it, read where the value is used.
+        names: id of a graph value -> the name of the planned value.
+        literals: id of a graph value -> the constant that fills it.
+        gathers: id of a graph value -> the gather node that computes it. The kernel reads the
+            gather's source wherever the value is used.
         known: planned values by name.
     """
 
@@ -261,9 +278,10 @@ class _Planner:
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Return (expression, name) that read graph value `i` broadcast to a shape.
+        """Return (expression that reads graph value `i` broadcast to `shape`, name of the value).
 
-        The name is None unless the region computes the value and keeps it under a name.
+        The name is None if `i` is an operand, a constant or a gather: then the region has no value
+        of its own for it. `row` says whether the reader has one element per row.
         """
         literal = self.literals.get(i)
         if literal is not None:
@@ -283,7 +301,11 @@ class _Planner:
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """Return the name under which operand `i` of the region is read with the given strides."""
+        """Return the label under which operand `i` of the region is read with the given strides.
+
+        `steps` are (size, stride) pairs, outermost first. Equal reads share a label; a new one is
+        entered in `accesses`.
+        """
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
@@ -295,9 +317,13 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """Return the expression that reads a gather's source tensor at its (broadcast) index.
+        """Return the expression that reads a gather's source tensor through its index.
 
-        `shape` is the shape to which the gather's result is broadcast.
+        `shape` is the shape to which the gather's result is broadcast; `row` says whether the
+        reader has one element per row.
+
+        Raises:
+            NoLoopNest: the source or the index is not an operand of the region.
         """
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):
@@ -317,7 +343,7 @@ class _Planner:
         return Expr("input", compute_dtype(self.types[source].dtype), (), label)
 
     def add(self, node: GraphNode) -> None:
-        """Add the value that a graph node computes to the region plan."""
+        """Add to the plan what a graph node computes: a value, constant, gather or scatter."""
         op, attributes = node.op, node.attributes
         (result,) = node.results
         type_ = self.types[result]
@@ -366,7 +392,7 @@ class _Planner:
         self.enter(made)
 
     def scatter(self, node: GraphNode, name: str) -> None:
-        """Add a scatter node to the region plan; the fused region computes its updates."""
+        """Add a scatter node to the region plan, as a `Scatter` called `name`."""
         target, indices, updates = (i or 0 for i in node.operands)
         if indices >= self.graph.n_params or (
             target >= self.graph.n_params and target not in self.literals
@@ -388,14 +414,18 @@ class _Planner:
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
-        """Append a computed value to the region plan."""
+        """Append a computed value or a reduction to the plan, under its name."""
         self.values.append(made)
         self.known[made.name] = made
 
     def axes(self) -> tuple[int, ...]:
-        """Return the sizes of the loop nest's axes.
+        """Return the sizes of the loop nest's axes, outermost first.
 
-        The elements are split into one more axis wherever the strides of some operand change.
+        The n elements are split into one more axis wherever the strides of some operand change.
+
+        Raises:
+            NoLoopNest: the strides of two operands change at positions that do not divide each
+                other, or the strides of one change inside a reduced row.
         """
         cuts = {self.n, 1}
         if self.row:
@@ -441,7 +471,10 @@ class _Planner:
     def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Convert an operand's (size, stride) axes to strides along the axes of the loop nest."""
+        """Convert an operand's (size, stride) axes to its strides along the loop nest's axes.
+
+        `row`: whether the operand is read once per row; its stride inside a row is then 0.
+        """
         found = []
         unit = self.n
         for size in axes:
@@ -472,7 +505,7 @@ def plan_region(graph: Graph) -> RegionPlan | None:
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """Return every index of a gather or scatter through which a fused region reads or writes."""
+    """Return all indices of gathers and scatters through which a fused region reads or writes."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 
@@ -480,8 +513,9 @@ def gathered_in(plan: RegionPlan) -> list[Gathered]:
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     """Return the (operand, result) pairs of a fused region that may share one buffer.
 
-    The region must make one pass, and read the operand element by element in the order in which it
-    writes the result.
+    Each number is a position among the region's operands or results. The region must not reduce
+    rows, must read the operand only at the element that it writes next, and both must have elements
+    of the same size.
     """
     if plan.row:
         return []

@@ -1,7 +1,8 @@
 """Schedule fused regions that reduce along rows: each row is looped over once for each pass.
 
 Pass k computes the values that depend on the reductions of the passes before it. Either one work
-item computes whole rows, or a group of work items shares the elements of each row.
+item computes whole rows (`_RowSpan`), or a group of work items shares the elements of each row
+(`_GroupRow`). Backends call `row_program`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ class _Rows(Scheduler):
         self.kept = self.to_keep()
 
     def to_keep(self) -> set[str]:
-        """Return the names of costly values that two passes need, so that arrays keep them."""
+        """Return the names of values that a local array keeps from one pass over a row to the next.
+
+        They are costly, needed by two passes or more, and fit into ROW_BYTES.
+        """
         passes: dict[str, int] = {}
         for targets in self.targets:
             for v in self.closure(targets, set()):
@@ -111,7 +115,7 @@ class _Rows(Scheduler):
         ]
 
     def row(self) -> list[Statement]:
-        """Return the statements that compute one row: pointers, then each pass over the row."""
+        """Return the statements that compute one row: operand pointers first, then each pass."""
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
         for x in self.moving:
@@ -133,7 +137,10 @@ class _Rows(Scheduler):
         return body
 
     def results(self, lane_zero: bool = False) -> list[Statement]:
-        """Return the statements that store the results with one element per row."""
+        """Return the statements that store those results that have one element per row.
+
+        `lane_zero`: only the first work item of a group stores.
+        """
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
             for k, (result, dtype) in enumerate(self.plan.outputs)
@@ -143,7 +150,14 @@ class _Rows(Scheduler):
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
-        """Return the statements of one pass over a row: start its reductions, loop, finish them."""
+        """Return the statements of one pass over a row: start its reductions, loop, finish them.
+
+        Args:
+            stage: number of the pass.
+            targets: names of the values that the pass must compute.
+            known: names of the values that are computed already.
+            sums: reductions that the pass accumulates.
+        """
         raise NotImplementedError
 
     def load_at_j(self, label: str) -> list[Statement]:
@@ -163,9 +177,14 @@ class _Rows(Scheduler):
         load: Callable[[str], list[Statement]],
         store: Callable[[int, DType, str], Statement],
     ) -> tuple[list[Statement], set[str]]:
-        """Return the statements that compute one element in a pass, and the operands they read.
+        """Return (statements that compute one element in a pass, labels of the operands they read).
 
-        `at` is the element's place in the arrays of kept values.
+        Args:
+            stage, targets, known: as for `walk`.
+            at: the element's index in the arrays of values that are kept between passes.
+            load: function of an operand's label that returns the statements which load its element.
+            store: function of (result number, dtype, value name) that returns the statement which
+                stores the element of a result.
         """
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
         values = self.closure(targets, known | loads_kept)
@@ -215,10 +234,14 @@ class _GroupRow(_Rows):
     """Schedules a reducing fused region so that a group of work items shares each row.
 
     Attributes:
-        width: adjacent elements that a work item computes in one iteration.
-        uneven: whether rows begin in the middle of a pack.
+        width: adjacent elements (a pack) that a work item computes in one iteration.
+        uneven: whether rows may begin in the middle of a pack of memory.
         packed: operands that are read in packs.
-        held: packed operands that several passes need; work items keep their packs.
+        held: packed operands that several passes read. Each work item reads their packs once and
+            keeps them in registers.
+        lanes, rows: work items that share one row, and rows of a group.
+        each: packs of a row that each work item computes.
+        read: held operands whose packs an earlier pass has read.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -246,7 +269,7 @@ class _GroupRow(_Rows):
         self.read: set[str] = set()
 
     def pack_of_row(self) -> tuple[int, bool]:
-        """Return how many elements a pack has, and whether rows begin in the middle of packs."""
+        """Return (how many elements a pack has, whether rows may begin in the middle of a pack)."""
         row = self.plan.row
         dense = [x for x in self.moving if self.is_pack(x, 1)]
         sizes = [self.plan.accesses[x].dtype.itemsize for x in dense]
@@ -263,11 +286,11 @@ class _GroupRow(_Rows):
         return width, False
 
     def in_packs(self, label: str) -> bool:
-        """Return whether the packs of an operand are aligned like those of the results."""
+        """Return whether an operand can be read in packs at the same elements as the results."""
         return self.is_in_order(label) if self.uneven else self.is_pack(label, self.width)
 
     def combine(self, v: Reduction) -> Combine:
-        """Return the object that prints how two partial values of a reduction are combined."""
+        """Return the object that prints how reduction `v` combines two values."""
         return self.target.combine(v.kind, v.dtype)
 
     def made(self) -> LoopProgram:
@@ -325,7 +348,11 @@ class _GroupRow(_Rows):
     def pack(
         self, stage: int, targets: list[str], known: set[str], takes: list[Take], used: set[str]
     ) -> list[Statement]:
-        """Return the statements that compute one pack in a pass over a row."""
+        """Return the statements that compute one pack of elements in a pass over a row.
+
+        The arguments are those of `walk`; `takes` are the statements that accumulate an element,
+        and `used` the operands that the pass reads.
+        """
         body: list[Statement] = []
         e, j = name("e"), name("j")
         for x in self.packed:

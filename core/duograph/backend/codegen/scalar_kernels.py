@@ -1,9 +1,10 @@
 """Describe the elementwise kernel of each op with a `scalar` rule, for each dtype the op takes.
 
 A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
-demand asks `scalar_kernel` for one. Attributes annotated `float` become parameters of the kernel,
-in the dtype of its floating operands; a `DType` attribute becomes part of its name. `collapse`
-merges the axes of broadcast operands; `grain_of` says how many elements are worth a thread.
+demand asks `scalar_kernel` for one. An attribute annotated `float` becomes a parameter of the
+kernel, in the dtype of its floating operands; a `DType` attribute becomes part of its name.
+`collapse` merges the axes of broadcast operands; `grain_of` says how many elements are worth a
+thread. Nothing here prints or compiles a kernel.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Return the least number of elements that are worth a thread; fewer if each is `heavy`."""
+    """Return the least number of elements for which another thread pays: fewer if `heavy`.
+
+    `heavy`: whether an element costs more than plain arithmetic.
+    """
     return HEAVY_GRAIN if heavy else GRAIN
 
 
@@ -84,9 +88,10 @@ class ScalarKernel(NamedTuple):
 
     Attributes:
         name: such as ``add_f32`` or ``select_b8_f32_f32``; a C identifier.
-        operands: name and dtype of each operand, as stored.
-        parameters: names of attributes given at run time as float64.
-        result: dtype of the result, as stored.
+        op: the op that it computes.
+        operands: name and stored dtype of each operand.
+        parameters: names of attributes whose values the kernel receives at run time, as float64.
+        result: stored dtype of the result.
         expression: the value, in `compute_dtype(result)`.
     """
 
@@ -100,7 +105,7 @@ class ScalarKernel(NamedTuple):
 
 @functools.cache
 def _annotations(op: Op) -> dict[str, str]:
-    """Return the type annotations of an op function's parameters, as text."""
+    """Return parameter name -> type annotation, as text, of an op's Python function."""
     found = {}
     for p in op.__signature__.parameters.values():
         a = p.annotation
@@ -114,7 +119,7 @@ def parameter_names(op: Op) -> tuple[str, ...]:
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
-    """Return the name of an op's elementwise kernel for operand dtypes.
+    """Return the name of an op's elementwise kernel for operand dtypes, such as ``add_f32``.
 
     Returns None if an attribute has a value that is neither a kernel parameter nor a dtype.
     """
@@ -135,7 +140,11 @@ def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) 
 def scalar_kernel(
     op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
 ) -> ScalarKernel | None:
-    """Return an op's elementwise kernel for given operand dtypes, or None if unsupported."""
+    """Return the description of an op's elementwise kernel for given operand dtypes.
+
+    Returns None if the op refuses these dtypes, or has real parameters and an operand that is not
+    floating.
+    """
     if parameter_names(op) and not all(d.is_floating for d in dtypes[op.promote_from :]):
         return None  # parameters are floating: for other dtypes the op's body runs
     types = [TensorType.of((2,), d) for d in dtypes]
@@ -160,7 +169,8 @@ def scalar_kernel(
 def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
     """Yield a `ScalarKernel` for each elementwise op and supported dtype, ordered by op name.
 
-    It only describes a kernel: operands, result dtype and a scalar expression to be printed as C.
+    Ops that take attributes other than numbers and one dtype are left out: their bodies run
+    instead.
     """
     for _, op in sorted(ops.items()):
         if op.scalar_rule is None or op.variadic:

@@ -1,8 +1,9 @@
 """Schedule a fused region: divide its work among work items and arrange it in loops.
 
-`schedule` serves all backends: it turns a `RegionPlan` and the `Target` of a device into a
-`LoopProgram`. `row_schedule` has reductions along rows, `column_schedule` reductions of columns and
-scatters. This package prints nothing and names no language.
+`element_program` turns a `RegionPlan` without reductions and the `Target` of a device into a
+`LoopProgram`. `row_schedule` does so for reductions along rows, `column_schedule` for reductions of
+columns and for scatters. All backends call these functions, which print nothing and name no
+language.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ class Target:
 
     Attributes:
         spans: whether a work item is a processor's thread, which computes a range of the work.
+        combine: function of ("+" or "max", dtype) that returns how a reduction combines elements.
         prefetches: whether the language can prefetch memory.
         streams: whether the language can store past the caches.
         narrow: whether index arithmetic is done in 32 bits where these suffice.
-        combine: function of ("+" or "max", dtype) that returns how a reduction combines elements.
-        lanes: function of a row's length that returns how many work items share the row.
-        shared_warps: work items of a group whose parts of a warp have a short row each; 0 if parts
-            of a warp cannot exchange values.
-        row_bytes: most bytes of a row's values to keep between two passes over it.
+        lanes: function of the number of packs in a row that returns how many work items share the
+            row.
+        shared_warps: work items of a group that computes several short rows, each in a part of a
+            warp; 0 if parts of a warp cannot exchange values.
         split: function of (outer, rows, width) that returns into how many pieces a column reduction
             divides its rows; None: pieces for a processor's cache.
     """
@@ -92,7 +93,8 @@ class Target:
 class Scheduler:
     """Base class that builds a kernel's loop program from a region plan.
 
-    Has the common statements.
+    It has what all schedules share: the index type, statements that address and load operands, and
+    the order in which values are computed. Operands are named by their labels in `plan.accesses`.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -103,7 +105,10 @@ class Scheduler:
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
 
     def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
-        """Return the loop program of the fused region with the given statements as its body."""
+        """Return the loop program of the fused region with the given statements as its body.
+
+        `size` is the number of units of work; `unit` the number of elements that each computes.
+        """
         accesses = self.plan.accesses.items()
         return LoopProgram(
             work,
@@ -119,12 +124,12 @@ class Scheduler:
     # ---- how operands move ----------------------------------------------------------------------
 
     def is_indexed(self, label: str) -> bool:
-        """Return whether each iteration of the inner loop reads an operand through a new index."""
+        """Return whether the inner loop reads a gathered operand at a new index each iteration."""
         g = self.plan.accesses[label].gathered
         return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
-        """Return whether each iteration of the inner loop reads another element of the operand."""
+        """Return whether iterations of the inner loop read different elements of an operand."""
         return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:
@@ -135,13 +140,13 @@ class Scheduler:
         )
 
     def is_pack(self, label: str, width: int) -> bool:
-        """Return whether adjacent elements of an operand can be loaded as a pack."""
+        """Return whether adjacent elements of an operand can be loaded as packs of `width`."""
         a = self.plan.accesses[label]
         offset = a.gathered.stride if a.gathered is not None else 0
         return not self.is_indexed(label) and fits(width, a.strides, offset)
 
     def is_in_order(self, label: str) -> bool:
-        """Return whether an operand has an element for each of the region, in the same order."""
+        """Return whether an operand has one element per region element, in the same order."""
         axes, a = self.plan.axes, self.plan.accesses[label]
         in_order = tuple(math.prod(axes[k + 1 :]) for k in range(len(axes)))
         return a.gathered is None and a.strides == in_order
@@ -149,7 +154,10 @@ class Scheduler:
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
-        """Return statements that define ``LABEL_from``, where a row of an operand begins."""
+        """Return statements that define ``LABEL_from`` for operands that differ between rows.
+
+        It is the offset in elements at which row number `row` of the operand LABEL begins.
+        """
         axes = self.plan.axes[:-1]
         moving = {
             label: a.strides
@@ -179,7 +187,7 @@ class Scheduler:
         return found
 
     def let(self, variable: str, value: Index) -> Let:
-        """Return the statement that defines a constant of the kernel's index type."""
+        """Return the statement that defines a constant `variable` of the kernel's index type."""
         return Let(self.index, ((variable, value),))
 
     def row_start(self, label: str, access: Access) -> Address:
@@ -192,7 +200,11 @@ class Scheduler:
         return Address(f"{label}_data", tuple(offsets))
 
     def point(self, label: str, first: str = "") -> list[Statement]:
-        """Return statements that define ``LABEL_row``, the pointer that the inner loop reads by."""
+        """Return statements that define ``LABEL_row``, the pointer by which the inner loop reads.
+
+        It points to the current row of the operand; `first`, if present, names a variable with the
+        element of the row at which the inner loop begins.
+        """
         a = self.plan.accesses[label]
         found: list[Statement] = []
         if a.gathered and not self.is_indexed(label):
@@ -204,7 +216,7 @@ class Scheduler:
         return [*found, Pointer(f"{label}_row", a.dtype, address)]
 
     def hoist(self, labels: Iterable[str]) -> list[Statement]:
-        """Return statements that load the operands constant in the inner loop, before it."""
+        """Return statements, to run before the inner loop, that load the given operands once."""
         found: list[Statement] = []
         for label in labels:
             a = self.plan.accesses[label]
@@ -227,10 +239,7 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Return the statement that computes a value.
-
-        None if the value is an operand of that name.
-        """
+        """Return the statements that compute a value: one, or none if it is an operand itself."""
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
@@ -239,7 +248,10 @@ class Scheduler:
     # ---- values to compute -----------------------------------------------------------------------
 
     def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
-        """Return the values that `targets` depend on, in order, without those in `known`."""
+        """Return the computed values on which `targets` depend, targets included, without `known`.
+
+        They are in the order of computation.
+        """
         needed: set[str] = set()
         queue = [t for t in targets if t not in known]
         while queue:
@@ -253,7 +265,7 @@ class Scheduler:
         return [v for v in self.computed.values() if v.name in needed]
 
     def read_by(self, values: Iterable[Computed]) -> list[str]:
-        """Return the names of the operands, indices included, that a list of values reads."""
+        """Return the labels of the operands, indices of gathers included, that values read."""
         found: dict[str, None] = {}
         for v in values:
             for label in _inputs(v.expression):
@@ -271,7 +283,13 @@ def element_program(target: Target, plan: RegionPlan) -> LoopProgram:
 
 
 class _Elements(Scheduler):
-    """Schedules one loop over a fused region's elements, row by row if an operand is broadcast."""
+    """Schedules one loop over a fused region's elements, row by row if an operand is broadcast.
+
+    Attributes:
+        inner: size of the innermost axis of the loop nest.
+        needed: the values to compute.
+        labels: the operands they read; `moving` are those that are not constant in the inner loop.
+    """
 
     def made(self) -> LoopProgram:
         self.inner = self.plan.axes[-1]
@@ -291,7 +309,7 @@ class _Elements(Scheduler):
         return dataclasses.replace(made, count=self.plan.n)
 
     def pack_width(self) -> int:
-        """Return how many adjacent elements each work item of a grid computes."""
+        """Return how many adjacent elements of one row each work item of a grid computes."""
         sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
         dense = [x for x in self.moving if self.is_pack(x, 1)]
         sizes += [self.plan.accesses[x].dtype.itemsize for x in dense]
@@ -300,7 +318,7 @@ class _Elements(Scheduler):
         return pack_width(sizes, self.inner, tail)
 
     def widest_pack(self) -> int:
-        """Return how many elements each work item may compute if packs may lie in two rows."""
+        """Return how many adjacent elements each work item may compute if packs may cross rows."""
         sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
         whole = [x for x in self.moving if self.is_in_order(x)]
         sizes += [self.plan.accesses[x].dtype.itemsize for x in whole]
@@ -309,8 +327,9 @@ class _Elements(Scheduler):
     def packs(self, width: int, read: _Read) -> list[Statement]:
         """Return the body of a kernel in which each work item computes `width` adjacent elements.
 
-        `read` returns the statements before the loop over these elements, and those in it, that
-        read the operands.
+        `read` is `read_row` or `read_across`: a function of (`width`, number of elements left or
+        None) that returns the statements that load the operands, before the loop over the elements
+        and in it.
         """
         i, e = name("i"), name("e")
         body: list[Statement] = [
@@ -335,7 +354,9 @@ class _Elements(Scheduler):
         """Return the statements that load the operands of a pack of results within one row.
 
         The first list comes before the loop over the elements of the pack, the second inside it. An
-        operand whose elements are not adjacent is loaded one element at a time.
+        operand whose elements are not adjacent is loaded one element at a time. `left`: how many
+        elements of the region there are from the pack's first on; None if the pack is always
+        complete.
         """
         j, e = name("i"), name("e")
         before: list[Statement] = []
@@ -358,10 +379,10 @@ class _Elements(Scheduler):
     def read_across(
         self, width: int, left: Index | None
     ) -> tuple[list[Statement], list[Statement]]:
-        """Return the statements that load the operands of a pack of results across several rows.
+        """Return the statements that load the operands of a pack of results that may cross rows.
 
-        As `read_row`; an operand that is not stored in the order of the results is loaded one
-        element at a time.
+        Arguments and results are those of `read_row`. An operand that is not stored in the order of
+        the results is loaded one element at a time.
         """
         i, e, at, row, j = (name(x) for x in ("i", "e", "at", "row", "j"))
         before = self.hoist(x for x in self.labels if self.is_invariant(x))
@@ -396,7 +417,10 @@ class _Elements(Scheduler):
         return [*body, *self.compute([(f"out{k}", i) for k in range(len(self.plan.outputs))])]
 
     def compute(self, targets: Sequence[tuple[str, Index]]) -> list[Statement]:
-        """Return statements that compute one element of every result and store it."""
+        """Return statements that compute one element of every result and store it.
+
+        `targets` are (pointer or array, index) of that element, one for each result.
+        """
         body = [statement for v in self.needed for statement in self.define(v)]
         for (target, at), (value, dtype) in zip(targets, self.plan.outputs, strict=True):
             body.append(Store(target, at, dtype, value))
@@ -405,12 +429,19 @@ class _Elements(Scheduler):
     def loop(
         self, variable: str, begin: Index, end: Index, targets: Sequence[tuple[str, Index]]
     ) -> For:
-        """Return the loop over elements `begin` .. `end` of the fused region."""
+        """Return the loop of `variable` over elements `begin` .. `end`, which computes all results.
+
+        `targets` are (pointer or array, index) of the element to store, one for each result.
+        """
         loads = [s for x in self.moving for s in self.load(x, name(variable))]
         return For(variable, begin, end, [*loads, *self.compute(targets)], Order.INDEPENDENT)
 
     def span(self) -> list[Statement]:
-        """Return the body of a kernel in which a work item computes elements `begin` .. `end`."""
+        """Return the body of a kernel in which a work item computes elements `begin` .. `end`.
+
+        Large results go by blocks, so that operands can be prefetched and results stored past the
+        caches.
+        """
         results = self.plan.outputs
         invariant = [x for x in self.labels if self.is_invariant(x)]
         fixed = [x for x in self.labels if x not in invariant and x not in self.moving]
@@ -446,7 +477,7 @@ class _Elements(Scheduler):
 
 
 def array_of(variable: str, dtype: DType, extent: int) -> Array:
-    """Return the declaration of a kernel's local array, aligned to a cache line."""
+    """Return the declaration of a local array of `extent` elements, aligned to a cache line."""
     return Array(SUFFIX[dtype], variable, number(extent), Space.ALIGNED)
 
 
@@ -465,7 +496,7 @@ def _inputs(e: Expr) -> list[str]:
 def _reach(plan: RegionPlan) -> int:
     """Return an upper bound of every index in a region's kernel, to choose its index type.
 
-    It is the largest buffer offset or the number of elements.
+    It is the number of elements, or the largest offset into an operand if that is greater.
     """
     found = [plan.n]
     for a in plan.accesses.values():

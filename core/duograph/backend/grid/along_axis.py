@@ -1,8 +1,9 @@
 """GPU-style kernels of ops along one axis: each work item processes a line along that axis.
 
-The ops are cumulative sums and extremes, argmax and argmin, sorting, and gather and scatter of
-elements. With only a few long lines, a grid would be idle; these are left to the op's
-decomposition.
+A line is the sequence of elements that differ only in their index along the axis. The ops are
+cumulative sums and extremes, argmax and argmin, sorting, and gather and scatter of elements.
+`GridBackend` finds their builders in the kernel table. With only a few long lines, a grid would be
+idle; then the builders return None, and the op is decomposed.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ FEW_LINES, LONG_LINE = 256, 4096
 
 
 class Lines:
-    """A kernel whose work items each process one or more lines of a tensor along an axis.
+    """Writes a kernel whose work items each process one or more lines of a tensor along an axis.
 
-    Its body may use the variables `line`, `from` (offset of the line's first element), `n` (its
-    length) and `step` (its stride).
+    Between `begin` and `end`, the body may use the variables `line` (the line's number), `from`
+    (offset of its first element), `n` (its length) and `step` (its stride).
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class Lines:
 
     @property
     def suits(self) -> bool:
-        """Whether a tensor has enough lines along the axis to occupy the device."""
+        """Whether the lines along the axis are many enough, or short enough, for the device."""
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
-        """Emit the start of a kernel's loop over lines; buffers must be declared before."""
+        """Append the start of the kernel's loop over lines; buffers must be declared before."""
         k = self.k
         for name, value in (("count", self.count), ("n", self.n), ("step", self.inner)):
             k.number(name, value)
@@ -60,7 +61,7 @@ class Lines:
         k.line("const ix from = line / step * n * step + line % step;")
 
     def end(self) -> Launch:
-        """Emit the end of a kernel's loop over lines and return the kernel's launch."""
+        """Append the end of the kernel's loop over lines, and return the kernel's launch."""
         self.k.close()
         if self.device.serial:
             return self.k.launch(ceil_div(self.count, self.grain))
@@ -115,7 +116,10 @@ def cumprod(
 
 
 def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bool) -> Plan | None:
-    """Return the launch plan of cummax, cummin, argmax or argmin, in which NaN beats any number."""
+    """Return the launch plan of cummax, cummin, argmax or argmin, in which NaN beats any number.
+
+    `sign`: ">" for a maximum, "<" for a minimum. `running`: cummax or cummin. None: too few lines.
+    """
     (x,) = types
     if not x.size:
         return Plan(())  # a line may be empty, and the kernel reads its first element
@@ -165,7 +169,10 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
 
 
 def _register(name: str, sign: str, running: bool) -> None:
-    """Register the kernel of an op for extremes along an axis (cummax, argmax ...) by op name."""
+    """Register the kernel of cummax, cummin, argmax or argmin (`name`) in the kernel table.
+
+    `sign` and `running` are those of `_extreme`.
+    """
 
     @kernel(name)
     def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
@@ -182,7 +189,10 @@ for _name, _sign, _running in (
 def sort(
     device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """Return the launch plan of a sort: merge-sort each line's indices, then gather the values."""
+    """Return the launch plan of a sort along an axis; its results are the values and their indices.
+
+    Each work item merge-sorts the indices of a line, then gathers the values. None: too few lines.
+    """
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)
     if not lines.suits:
@@ -233,13 +243,13 @@ def sort(
 
 
 def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Return whether indices and operand of a gather have equal shapes except at `axis`."""
+    """Return whether the shapes of a gather's operand and indices are equal except at `axis`."""
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 
 @kernel("gather_elements")
 def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the kernel launch plan of out[line, i] = x[line, indices[line, i]]."""
+    """Return the launch plan of out[line, i] = x[line, indices[line, i]] along an axis."""
     x, indices = types
     if not lined_up(x, indices, axis):
         return None
@@ -279,9 +289,10 @@ def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: i
 
 
 def places_of_indices(device: GridDevice, types: Types, axis: int, name: str) -> Launch:
-    """Return the launch that writes where each element of a scatter belongs to buffer 4, as int32.
+    """Return the launch that writes the target of each update of a scatter to buffer 4, as int32.
 
-    It writes -1 for an index out of range, and reports that for the op `name`.
+    The target is the offset of the element of `x` that the update changes. It is -1 for an index
+    out of range, which the kernel also reports for the op `name`.
     """
     x, indices = types[:2]
     _, n, step = split_at(x.shape, axis)

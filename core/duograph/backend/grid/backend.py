@@ -48,8 +48,8 @@ _NEEDS = (("f64", "fp64", "64-bit floating point"),)
 class GridBackend(Backend):
     """Backend base class that runs grid kernels and fused regions on all devices of a driver.
 
-    A subclass sets `name` and implements `devices` and `device`. Its own entries of `kernels`, by
-    op name, take precedence over those of this package.
+    A subclass sets `name` and implements `devices` and `device`. Its own entries of `kernels`, from
+    an op's name to a builder, take precedence over those of this package.
     """
 
     kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
@@ -117,9 +117,9 @@ class GridBackend(Backend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> Plan | Call | None:
-        """Return the launch plan (or prepared call) of an op for given types.
+        """Return the launch plan (or a prepared call) of an op for given types.
 
-        None if unsupported.
+        None if no kernel supports them; the op is then decomposed.
         """
         for table in (self.kernels, KERNELS):
             builder = table.get(op.name)
@@ -143,8 +143,7 @@ class GridBackend(Backend):
         """Return the prepared call of a launch plan: it allocates buffers and launches the kernels.
 
         `single`: whether the call returns one buffer handle rather than a tuple; by default it does
-        if
-        there is one result.
+        if there is one result.
         """
         steps = []
         n_results = len(results)
@@ -185,7 +184,7 @@ class GridBackend(Backend):
         return compile_regions(self, self.device(device_id), regions)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        """Return a function that launches a kernel on the buffer handles it is called with."""
+        """Return a function of buffer handles that launches a kernel, which is built at once."""
         module = self.module(device, name, launch.source)
         run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
@@ -202,7 +201,10 @@ class GridBackend(Backend):
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:
-        """Return the compiled module of a kernel source on a device, built at first use."""
+        """Return the compiled module of the kernel source `text`, built for a device at first use.
+
+        `name` is the op's, for errors.
+        """
         known = self._modules.setdefault(device, {})
         found = known.get(text)
         if found is None:

@@ -34,7 +34,7 @@ LEAST_RUN = 128
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding, groups.
+    """The sizes of a convolution. `channels` and `filters` count those of one group.
 
     The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
     """
@@ -57,19 +57,19 @@ class _Geometry:
 
     @property
     def plain(self) -> bool:
-        """Whether the columns of a convolution are its input: one tap that meets each element."""
+        """Whether the unrolled columns are the input itself: one tap, stride 1 and no padding."""
         return self.picks and self.size == self.places
 
     @property
     def picks(self) -> bool:
-        """Whether the columns are some elements of the input: one tap, and no padding."""
+        """Whether the unrolled columns are a subset of the input: one tap and no padding."""
         lasts = [(n - 1) * step for n, step in zip(self.places, self.stride)]
         inside = all(last < n for last, n in zip(lasts, self.size))
         return self.taps == 1 and not any(self.low) and inside
 
     @property
     def picked(self) -> _Geometry:
-        """The same convolution of an input without the elements that it does not meet."""
+        """The same convolution at stride 1, on an input without the elements it skips."""
         return dataclasses.replace(self, size=self.places, stride=(1,) * len(self.stride))
 
     @property
@@ -109,12 +109,12 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
 
 
 def _image_size(label: str, lines: str, places: str) -> str:
-    """Return the C expression for the number of elements of one image."""
+    """Return the C expression for the number of elements of one image, all groups included."""
     return f"{label}_groups * {label}_{lines} * {label}_{places}"
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """Return a variable's name and the C expression for the offset of the image at `depth`.
+    """Return (name, C expression) of the variable with the offset of the image at `depth`.
 
     `depth` is a position along the axis that the matmul sums over. The offset is -1 past the last
     image.
@@ -127,7 +127,7 @@ def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str
 
 
 def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
-    """Return the C expression that selects an element, or 0 if one of the conditions is false."""
+    """Return the C expression for `element` if all conditions in `inside` hold, else for 0."""
     zero = "(u16)0" if dtype.itemsize == 2 else "0"
     return f"({' && '.join(inside)} ? {element} : {zero})"
 
@@ -138,11 +138,10 @@ class _Window(Operand):
 
     Attributes:
         transposed: False: a line is a position of the result, and the sum runs over channels and
-            taps.
-            True: a line is a channel and tap, and the sum runs over the positions of `images_each`
-            images.
+            taps. True: a line is a channel and tap, and the sum runs over the positions of
+            `images_each` images.
         whole: whether lines continue from one image to the next.
-        first: the first image.
+        first: number of the first image.
     """
 
     geometry: _Geometry
@@ -316,7 +315,7 @@ class _Contributions(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _TransposedWeights(Operand):
-    """Matmul operand with a convolution's weights transposed: a line is an input channel."""
+    """Matmul operand: a convolution's weights, transposed. A line is an input channel."""
 
     channels: int
     filters: int
@@ -347,7 +346,7 @@ class _TransposedWeights(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Matmul operand with the cotangents of a convolution's result: a line is a filter."""
+    """Matmul operand: the cotangents of a convolution's result. A line is a filter."""
 
     geometry: _Geometry
     images_each: int
@@ -403,7 +402,8 @@ def _over_images(
 ) -> Plan:
     """Return the plan of one matmul over all images, so that small images share tiles.
 
-    Its result has the dtype of `out`, and is written to buffer `place`.
+    `sizes`: rows, positions of one image, depth. Its result has the dtype of `out` and goes to
+    buffer `place`.
     """
     rows, run, depth = sizes
     if g.plain and run >= LEAST_RUN:  # the columns are the image itself
@@ -422,10 +422,10 @@ def _over_images(
 def _picking(
     device: GridDevice, g: _Geometry, dtype: DType, whole: int, picked: int, back: bool = False
 ) -> Launch:
-    """Return the copy of the elements that a convolution meets (`picks`), out of its input.
+    """Return the launch that copies the elements that meet the tap (`picks`) out of the input.
 
     `whole` and `picked` are the buffers of the input and of these elements; `back`: the copy goes
-    from the second to the first.
+    from `picked` into `whole`.
     """
     lines = g.images * g.groups * g.channels
     shape = (lines, *g.places)
@@ -436,12 +436,12 @@ def _picking(
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Return how many images' unrolled columns (`each` elements) fit into scratch memory."""
+    """Return how many images' columns, `each` elements per image, fit into scratch memory."""
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
 def _joined(parts: Sequence[Plan]) -> Plan:
-    """Concatenate launch plans that run one after the other and share their scratch memory."""
+    """Concatenate launch plans that run one after the other and use the same scratch buffers."""
     scratch = [max(sizes) for sizes in zip(*(p.scratch for p in parts))]
     launches: list[Launch] = []
     for p in parts:

@@ -75,7 +75,7 @@ class GridDevice:
         widest: work items of the largest group that may share a long row.
         units: compute units; work is divided into a small multiple of this number.
         shared_bytes: shared memory of a group.
-        capabilities: subset of "fp64", "int64".
+        capabilities: names of what the device can do. Kernels need "fp64" for 64-bit floats.
         record: buffer for reports of wrong indices; `GridBackend` creates it.
         tiles: tile sizes of matmul, of the kind that matches `serial`; None: the default.
     """
@@ -115,11 +115,10 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """Return the launch of a matmul kernel special to this device, or None.
+        """Return the launch of a matmul kernel special to this device.
 
-        None means that the common kernels are used.
-
-        Convolutions call it too; their operands compute the offset of each element.
+        None means that the common kernels are used. Convolutions call it too; their operands
+        compute the offset of each element.
         """
         return None
 
@@ -142,7 +141,7 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def nbytes(self, handle: Handle) -> int | None:
-        """Return the bytes behind a handle, as `Backend.nbytes` does."""
+        """Return the size in bytes of the buffer behind a handle; None if it is unknown."""
         return None
 
     def synchronize(self) -> None:

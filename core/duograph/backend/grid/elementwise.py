@@ -61,7 +61,7 @@ def elementwise(
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
 
     def made(operands: Sequence[str]) -> str:
-        """Return the C expression of an element of the result, rounded to its dtype."""
+        """Return the C expression of a result element, rounded, given those of its operands."""
         value = f"{found.name}_at({', '.join([*operands, *given])})"
         return device.dialect.store(result.dtype, value)
 
@@ -98,10 +98,11 @@ def _packs(
         k: the kernel, with its operands declared.
         result: type of the result.
         sizes: merged axes of the result.
-        names: sources of these sizes.
+        names: C expressions of these sizes; "" for the first, which is not needed.
         dtypes: dtypes of the operands.
         walks: how each operand is read.
-        made: returns the expression of an element, given those of the operands.
+        made: function of the C expressions of the operands' elements that returns the expression of
+            the result's element.
     """
     dialect = k.dialect
     moving = [w.steps[-1] != 0 for w in walks]
@@ -147,9 +148,10 @@ def _packs_across(
     made: Callable[[Sequence[str]], str],
     width: int,
 ) -> Launch:
-    """Return the launch of an elementwise kernel on a grid whose packs may lie in several rows.
+    """Return the launch of an elementwise kernel on a grid whose packs may cross rows.
 
-    Operands that are broadcast are read one element at a time. The arguments are those of `_packs`.
+    Operands that are broadcast are read one element at a time. The arguments are those of `_packs`;
+    `width` is the number of elements of a pack.
     """
     k.elements(result.size, [""], width)
     left = "left" if result.size % width else ""
@@ -176,12 +178,14 @@ def _packs_across(
 
 
 class _Walk:
-    """Writes the C code by which an elementwise kernel reads an operand along the inner axis.
+    """Writes the C code by which an elementwise kernel reads an operand along the innermost axis.
 
     Attributes:
-        steps: strides along the merged axes; the inner one is 0 or 1.
-        place: source of the offset of the element at position j.
-        text: source of that element.
+        label: name of the operand's pointer in the kernel.
+        outer: C expressions of the strides along all merged axes but the last; "" for 0.
+        steps: strides along the merged axes; the last one is 0 (broadcast) or 1.
+        place: C expression of the offset of the element at position j of the axis.
+        text: C expression of that element.
     """
 
     def __init__(self, kernel: Kernel, label: str, sizes: Sequence[int], steps: Sequence[int]):
@@ -198,7 +202,7 @@ class _Walk:
         self.text = f"{label}[{self.place}]"
 
     def start(self, at: Sequence[str]) -> None:
-        """Emit the line that computes the offset where an operand's inner axis starts."""
+        """Append the line that defines the offset of the operand's row at outer positions `at`."""
         terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
         if terms:
             self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

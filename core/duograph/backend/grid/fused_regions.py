@@ -46,7 +46,7 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return the object that prints how two values of a reduction are combined.
+    """Return the object that prints how two values of a reduction are combined on a device.
 
     `kind` is "+" or "max".
     """
@@ -54,7 +54,7 @@ def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
 
 
 def _target(device: GridDevice) -> Target:
-    """Return what the scheduler of fused regions must know of a device."""
+    """Return the description of a device that the scheduler of fused regions needs."""
     combine = functools.partial(_combine, device)
     if device.serial:
         return Target(spans=True, combine=combine)
@@ -69,7 +69,7 @@ def _target(device: GridDevice) -> Target:
 
 
 def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
-    """Return the loop program of a fused region: its schedule for a device."""
+    """Return the loop program of a fused region: its plan, scheduled for a device."""
     target = _target(device)
     if plan.columns is not None:
         return column_program(target, plan)
@@ -79,7 +79,7 @@ def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
 def _division(
     device: GridDevice, program: LoopProgram
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
-    """Return (groups, items per group, size arguments): how a program's kernel is launched."""
+    """Return (groups, work items per group, size arguments): how a program's kernel is launched."""
     numbers: tuple[Scalar, ...] = ()
     items, groups = 1, program.size
     if program.work is Work.ITEM:
@@ -103,7 +103,10 @@ def _division(
 
 
 class _Printed(NamedTuple):
-    """A fused region's kernel, and the launches that must run before and after it."""
+    """A fused region's kernel, and the launches that must run before and after it.
+
+    `name` is the kernel's name, `program` its schedule.
+    """
 
     name: str
     program: LoopProgram
@@ -160,7 +163,7 @@ def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> lis
 
 
 def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
-    """Return the launch that initialises the result of a fused region's scatter."""
+    """Return the launch that initialises a scatter's result with a copy or a constant."""
     assert plan.columns is not None
     whole = TensorType.of((plan.columns.outer * v.at.n * plan.columns.width,), v.dtype)
     result = plan.n_operands + [name for name, _ in plan.outputs].index(v.name)
@@ -217,7 +220,8 @@ def _call(
 ) -> Call | str:
     """Return the prepared call of a fused region, or the reason why the device cannot build it.
 
-    `region` is the plan of all of it, if it is one kernel.
+    `plan` has the launches. `region` is the region's own plan if one kernel computes all of it,
+    else None; it says which results may overwrite operands.
     """
     results = tuple([graph.types[i] for i in graph.outputs])
     over = () if region is None or region.columns is not None else tuple(overwrites(region))
@@ -244,7 +248,10 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of a fused region's last op that computes, for its kernel's name."""
+    """Return the name of the last op of a region that computes something, for its kernel's name.
+
+    It is "copy" if all ops are fills, reshapes and casts.
+    """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
     ]

@@ -40,7 +40,10 @@ _lock = new_lock()
 
 
 def number_of(op: str, axis: int) -> int:
-    """Return the number with which kernels report a wrong index for an op and an axis."""
+    """Return the number by which kernels report a wrong index of an op along an axis.
+
+    It is the same in the whole process and greater than 0.
+    """
     with _lock:
         return _numbers.setdefault((op, axis), len(_numbers) + 1)
 
@@ -67,7 +70,10 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a kernel's launcher so that the host later checks for an index out of range."""
+        """Wrap a kernel's launcher so that the host later checks for an index out of range.
+
+        Returns a function with the same arguments; with `pynative_synchronize` it checks at once.
+        """
 
         def watched(*handles: Handle) -> None:
             run(*handles)
@@ -78,10 +84,13 @@ class IndexRecord:
         return watched
 
     def look(self, remark: str = BEHIND) -> None:
-        """Raise an error if a kernel has reported an out-of-range index, and clear the report.
+        """Read the record; raise an error if it holds a report of a wrong index, and clear it.
+
+        `remark` ends the message.
 
         Raises:
-            IndexRangeError: it names an op, the index and the size of the axis.
+            IndexRangeError: it names the op, the index and the size of the axis.
+            LabelRangeError: the same, for a label that names no class.
         """
         self.unread = False
         found = self.read(self.handle, (SIZE,), np.dtype(np.int64))

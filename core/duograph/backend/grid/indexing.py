@@ -1,9 +1,9 @@
 """GPU-style kernels that gather and scatter rows of a tensor along an axis.
 
-An index out of range reads some row and writes none, and is reported in the device's record
-(`index_errors`). Scatters are deterministic. On a processor a work item owns some columns and
-processes the indices in order. On a grid `scatter_set` first finds the last index of each row;
-`scatter_add` has a work item for each column or, where columns are too few to fill the device,
+A gather reads some row for an index out of range, and a scatter writes none; both report it in the
+device's record (`index_errors`). Scatters are deterministic. On a processor a work item updates its
+own columns, in the order of the indices. On a grid `scatter_set` first finds the last index of each
+row. `scatter_add` has a work item for each column or, where columns are too few to fill the device,
 follows a linked list of the indices of each row. Only 32-bit integers use atomic additions.
 """
 
@@ -29,7 +29,7 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """Return (integer type, count) of the words that copy `inner` elements of a dtype."""
+    """Return (integer dtype, count) of the words that make up `inner` elements of a dtype."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
@@ -79,7 +79,10 @@ def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Pl
 def checked_labels(
     device: GridDevice, types: Types, results: Types, *, classes: int, owner: str
 ) -> Plan | None:
-    """Return the kernel launch plan that copies labels and reports one outside 0 .. classes - 1."""
+    """Return the launch plan that copies labels and reports one outside 0 .. classes - 1.
+
+    `owner` is the op that the error message names. None: there are no labels.
+    """
     (labels,) = types
     if not labels.size:
         return None
@@ -105,7 +108,7 @@ def checked_labels(
 
 
 def copy_of_target(device: GridDevice, x: TensorType) -> Launch:
-    """Return the launch that copies a scatter's operand 0 to its result."""
+    """Return the launch that copies a scatter's operand 0 to its result, buffer 3."""
     steps = dense(x.shape)
     return copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
 
@@ -113,7 +116,11 @@ def copy_of_target(device: GridDevice, x: TensorType) -> Launch:
 def _scatter(
     device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int
 ) -> Kernel:
-    """Return a scatter kernel with its arguments declared and no body yet."""
+    """Return the writer of a scatter kernel, with its arguments declared and no body yet.
+
+    `dtype` and `words`: the dtype in which elements are accessed, and how many of it an element
+    has.
+    """
     x, indices, updates = types
     outer, n, inner = split_at(x.shape, axis)
     k = Kernel(device, name, max(x.size, updates.size) * words)
@@ -131,9 +138,9 @@ def _scatter(
 def _columns(
     device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int, text: str
 ) -> Launch:
-    """Return the launch of a scatter whose work items own columns and visit indices in order.
+    """Return the launch of a scatter in which each work item updates its own columns in order.
 
-    `text` is the statement that updates ``out[to]`` with ``updates[from]``.
+    `text` is the C statement that updates ``out[to]`` with ``updates[from]``.
     """
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
@@ -250,7 +257,11 @@ def rows_of_indices(device: GridDevice, types: Types, axis: int) -> Launch:
 
 
 def _links(device: GridDevice, count: int) -> Launch:
-    """Return the launch that links each index of a scatter to the next index of the same row."""
+    """Return the launch that links each index of a scatter to the next index of the same row.
+
+    It reads the rows from buffer 4, and writes the position of the next index, or -1, to buffer 5
+    and whether an index is the first of its row to buffer 6.
+    """
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)
     links.write("next", int32, 5)
@@ -270,7 +281,10 @@ def _links(device: GridDevice, count: int) -> Launch:
 
 
 def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
-    """Return the launch plan of a scatter_add that follows a linked list of each row's indices."""
+    """Return the launch plan of a scatter_add that follows a linked list of each row's indices.
+
+    `copied` is the launch that initialises the result.
+    """
     x, indices, updates = types
     _, n, inner = split_at(x.shape, axis)
     count, total = indices.size, updates.size

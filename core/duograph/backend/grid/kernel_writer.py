@@ -27,7 +27,8 @@ class Kernel:
     Args:
         device: the device of the launch.
         name: the kernel's name, a C identifier.
-        extent: the largest number of elements of any buffer or loop range; decides the index type.
+        extent: the largest number of elements of any buffer or loop range. It decides whether the
+            index type ``ix`` has 32 or 64 bits.
     """
 
     def __init__(self, device: GridDevice, name: str, extent: int) -> None:
@@ -45,31 +46,35 @@ class Kernel:
         self.last_axis: list[str] = []
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer that the kernel reads; `place` is its number in `Launch.buffers`."""
+        """Declare a buffer parameter that the kernel reads.
+
+        `place` is the buffer's number in `Launch.buffers`.
+        """
         self.parameters.append(f"{self.dialect.memory} const {_type(dtype)} *{name}")
         self.buffers.append(place)
 
     def write(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer that the kernel writes and may read."""
+        """Declare a buffer parameter that the kernel writes and may read; `place` as for `read`."""
         self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """Declare a scalar argument of the kernel, after its buffers; it is an index unless `dtype`
-        is given.
+        """Declare a scalar parameter of the kernel with its value; return its name.
+
+        It has the index type ``ix`` unless `dtype` is given. Buffers must be declared before.
         """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
         return name
 
     def numbers(self, prefix: str, values: Sequence[int]) -> list[str]:
-        """Declare a scalar argument for each value: ``prefix0``, ``prefix1`` ..."""
+        """Declare scalar parameters ``prefix0``, ``prefix1`` ... with values; return the names."""
         return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
 
     def watch(self, op: str, axis: int) -> None:
-        """Declare the kernel's argument through which it reports indices out of range.
+        """Declare the parameters through which the kernel reports indices out of range.
 
-        `row` emits the check; op and axis are for the error message.
+        `row` emits the check; `op` and `axis` are for the error message.
         """
         self.parameters.append(f"{self.dialect.memory} i64 *wrong")
         self.buffers.append(RECORD)
@@ -77,10 +82,11 @@ class Kernel:
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str, wraps: bool = True) -> None:
-        """Emit the definition of `row`: the index `text`, counted from 0.
+        """Append the definition of the variable `row`: the value of the index expression `text`.
 
-        It is -1 if the index is out of range. Negative indices count from the end if `wraps`, else
-        they are out of range.
+        `row` is counted from 0; it is -1 if the index is out of range for size `n`. Negative
+        indices count from the end if `wraps`, else they are out of range. If `watch` was called
+        before, the kernel also reports an index out of range.
         """
         self.line(f"const i64 given = (i64){text};")
         from_end = wraps and dtype.kind == "i"
@@ -103,17 +109,20 @@ class Kernel:
             self.lines.append("    " * self.depth + text)
 
     def open(self, text: str) -> None:
-        """Emit a source line that opens a block in braces, and indent the lines after it."""
+        """Append a source line that opens a block in braces, and indent the lines after it."""
         self.line(text + " {")
         self.depth += 1
 
     def close(self) -> None:
-        """Emit the closing brace of a block."""
+        """Append the closing brace of a block, and end its indentation."""
         self.depth -= 1
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Emit `begin` and `end`, the range that one work item of a serial device computes."""
+        """Append definitions of `begin` and `end`, the range of one work item of a serial device.
+
+        `n` is the C expression of the number of elements, `grain` the length of a range.
+        """
         self.number("grain", grain)
         self.line(
             "const ix begin = (ix)DG_ITEM(0) * grain;",
@@ -121,12 +130,12 @@ class Kernel:
         )
 
     def elements(self, n: int, names: Sequence[str], width: int = 1) -> list[str]:
-        """Emit the start of the loop over a kernel's elements; return their outer positions.
+        """Append the start of the loop over n elements; return the names of their outer positions.
 
-        `names` has the sizes of the axes; positions along all axes but the last are returned. On a
-        grid a work item computes `width` adjacent elements from ``i`` on, of one row; on a
-        processor it loops over its range row by row. The caller must call `end_elements`
-        afterwards.
+        `names` has the C expressions of the axes' sizes; the returned variables are the positions
+        along all axes but the last. On a grid a work item computes `width` adjacent elements from
+        ``i`` on, of one row; on a processor it loops over its range row by row. The caller must
+        call `end_elements` afterwards.
         """
         if self.device.serial:
             self.stretch("n", stretch(self.device, n))
@@ -146,14 +155,16 @@ class Kernel:
         before: Sequence[str] = (),
         width: int = 1,
     ) -> Launch:
-        """Emit the statement for each element and the end of the loop that `elements` began.
+        """Append the statement for each element and the end of the loop that `elements` began.
 
         Args:
             n: number of elements.
-            row: source for the size of the last axis.
-            one: the lines for the elements of a work item of a grid; the first is ``i``.
-            each: the statement for each ``j`` of a row on a processor; by default `one`.
-            before: lines before the loop over a row.
+            row: C expression of the size of the last axis.
+            one: on a grid, the C lines for the elements of a work item, the first of which is
+                ``i``.
+            each: on a processor, the C statement for element ``j`` of a row; by default the first
+                of `one`.
+            before: on a processor, the C lines before the loop over a row.
             width: elements of a work item of a grid, as for `elements`.
 
         Returns:
@@ -175,9 +186,10 @@ class Kernel:
         return self.launch(ceil_div(n, stretch(self.device, n)))
 
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
-        """Emit definitions of the positions of flat index `at` along axes of these sizes.
+        """Append definitions of the positions of flat index `at` along axes of the given sizes.
 
-        Returns the names of the positions. The first size is not used.
+        `sizes` are C expressions. Returns the names of the positions: `prefix` and the axis. The
+        first size is not used.
         """
         names = [f"{prefix}{k}" for k in range(len(sizes))]
         rest = at
@@ -196,7 +208,7 @@ class Kernel:
         return "\n".join([head + signature, *self.lines, "}", ""])
 
     def launch(self, *groups: int, size: Sequence[int] = (1,)) -> Launch:
-        """Return a launch of the kernel with the given number of groups along each axis.
+        """Return a launch of the kernel with the given number of groups along up to three axes.
 
         `size`: work items of a group along each axis.
         """
@@ -210,9 +222,9 @@ class Kernel:
         )
 
     def launch_items(self, n: int) -> Launch:
-        """Return a launch of the kernel with at least n work items.
+        """Return a launch of the kernel with at least n work items, in groups that suit the device.
 
-        The kernel must check ``i < n``.
+        The kernel must check that its work item id is below n.
         """
         size = 1 if self.device.serial else min(self.device.group, 256)
         return self.launch(ceil_div(n, size), size=(size,))
@@ -233,9 +245,10 @@ def ceil_div(n: int, by: int) -> int:
 
 
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
-    """Return how many elements each work item of a serial device should compute.
+    """Return how many of n elements each work item of a serial device should compute.
 
-    Every compute unit gets several ranges, each long enough to be worth its start.
+    Every compute unit gets several ranges, each long enough to be worth its start: between `least`
+    and `most` elements.
     """
     return max(1, min(n, max(least, min(most, ceil_div(n, 4 * device.units)))))
 

@@ -27,7 +27,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Plan | None:
-    """Return the launch plan of a batched matmul.
+    """Return the launch plan of a batched matmul; None for complex dtypes.
 
     A batch of matrices times one matrix is computed as one tall matmul.
     """
@@ -61,7 +61,10 @@ def matmul(
 
 
 def matmul_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Return the launch plan of a matmul; scratch buffers are numbered after the result."""
+    """Return the launch plan of a matmul, with the kernel that suits the device.
+
+    Scratch buffers are numbered after the result's.
+    """
     if device.serial:
         return packed_plan(device, problem)
     own = device.matmul(problem)

@@ -1,8 +1,8 @@
 """Descriptions of a matmul and its operands, from which kernels for GPU-style devices are written.
 
-`matmul`, `convolution` and devices with kernels of their own describe a matmul with these. An
-operand computes the offset of each element in the kernel, so that a convolution's unrolled columns
-are never stored.
+`matmul`, `convolution` and devices with kernels of their own describe a matmul with these. The
+kernel computes the offset of each element by expressions of its operand, so that a convolution's
+unrolled columns are never stored. Nothing here writes a whole kernel.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ class Operand:
     """Describes a batch of matrices as an operand of a matmul kernel.
 
     A *line* is a row of x or a column of y; the *depth* is the axis that is summed over. The
-    methods
-    `of_...` of subclasses define how the offset of an element follows from its line, depth and
-    matrix.
+    methods `of_...` of subclasses define how the offset of an element follows from its line, depth
+    and matrix. In the kernel, their variables begin with the operand's `label`, "x" or "y".
 
     Attributes:
         place: number of the buffer.
         dtype: stored dtype.
         size: elements of the buffer.
-        batch_steps: strides in whole matrices along the axes of the batch.
+        batch_steps: strides along the axes of the batch, in whole matrices.
         count: number of matrices.
     """
 
@@ -51,26 +50,35 @@ class Operand:
 
     @property
     def along(self) -> bool:
-        """Whether elements adjacent in memory are neighbours along the summed axis."""
+        """Whether elements that are adjacent in memory follow each other along the summed axis."""
         return False
 
     def numbers(self, k: Kernel, label: str) -> None:
-        """Declare the kernel arguments that the operand's index expressions use."""
+        """Declare the scalar parameters of kernel `k` that the operand's index expressions use."""
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of the index variables that depend only on the line."""
+        """Return (name, C expression) of the index variables that depend only on the line.
+
+        `line` is the C expression of the line's number.
+        """
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of index variables that depend only on the summed axis."""
+        """Return (name, C expression) of the index variables that depend only on the summed axis.
+
+        `depth` is the C expression of the position along that axis.
+        """
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of the index variables that depend only on the matrix."""
+        """Return (name, C expression) of the index variables that depend only on the matrix.
+
+        `matrix` is the C expression of the matrix's number in the batch.
+        """
         return []
 
     def element(self, label: str) -> str:
-        """Return the C expression that reads a stored element, from the index variables."""
+        """Return the C expression that reads a stored element at the index variables' offset."""
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
@@ -117,7 +125,10 @@ class Matrices(Operand):
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """Return the dtype in which a matmul accumulates products of elements of a dtype."""
+    """Return the dtype in which a matmul of operands of a dtype adds up products.
+
+    16-bit floats are summed in float32, integers in unsigned ones of at least 32 bits.
+    """
     if dtype in (float16, bfloat16):
         return float32
     if dtype.is_integer:
@@ -131,12 +142,12 @@ class Matmul:
 
     Attributes:
         sizes: rows, columns, depth.
-        batch: axes of the batch.
+        batch: sizes of the batch's axes.
         x, y: the operands.
         dtype: dtype of the result.
         place: number of the result's buffer.
-        columns_together: on a grid, columns that are adjacent in the result; all rows and matrices
-            of these columns come before the next ones. 0: all columns.
+        columns_together: on a grid, how many columns are adjacent in the result; all rows and
+            matrices of these columns come before the next columns. 0: all columns.
         offset: position of the first result element in its buffer, on a processor.
     """
 
@@ -165,13 +176,16 @@ class Matmul:
         return self.columns_together or self.sizes[1]
 
     def declare(self, k: Kernel) -> None:
-        """Declare the buffers of a matmul's operands and result as kernel arguments."""
+        """Declare the matmul's operands and result as parameters x, y and out of kernel `k`."""
         k.read("x", self.x.dtype, self.x.place)
         k.read("y", self.y.dtype, self.y.place)
         k.write("out", self.dtype, self.place)
 
     def result(self, k: Kernel) -> str:
-        """Return the C expression for the offset of result (r, c) of matrix `at`."""
+        """Return the C expression for the offset of result (r, c) of matrix `at`.
+
+        It declares the further kernel parameters that the expression uses.
+        """
         if self.run == self.sizes[1]:
             return "(at * m + r) * n + c"
         k.number("run", self.run)
@@ -180,7 +194,7 @@ class Matmul:
 
 
 def define(k: Kernel, values: list[tuple[str, str]]) -> None:
-    """Emit a variable definition in a kernel for each (name, C expression)."""
+    """Append to kernel `k` the definition of an index variable for each (name, C expression)."""
     for name, text in values:
         k.line(f"const ix {name} = {text};")
 
@@ -188,7 +202,11 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
 def matrix_numbers(
     k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str
 ) -> None:
-    """Emit definitions of which matrices of x and y belong to matrix `at` of the result."""
+    """Append to kernel `k` definitions of ``x_matrix`` and ``y_matrix``.
+
+    They are the numbers of the matrices of x and y whose product is result matrix `at`; a broadcast
+    operand has fewer matrices than the result.
+    """
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):
         terms = [

@@ -1,9 +1,9 @@
 """Matmul kernels for a processor: operands packed into panels, a block of sums in registers.
 
 `matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
-tiles, so that the innermost loop reads two streams: values of x, and one or more vectors of y, with
-the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn, "Anatomy
-of High-Performance Matrix Multiplication" (2008).
+tiles. So the innermost loop reads two streams: values of x, and one or more vectors of y, while it
+keeps the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn,
+"Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -64,7 +64,11 @@ def _pack(
     acc: DType,
     place: int,
 ) -> Launch:
-    """Return the launch that packs a matmul operand into zero-padded panels of `width` lines."""
+    """Return the launch that packs a matmul operand into zero-padded panels of `width` lines.
+
+    A panel holds `width` elements, one of each line, for each of `depth` positions. They are
+    converted to `acc` and written to buffer `place`.
+    """
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
     k.read("x", source.dtype, source.place)
@@ -108,7 +112,10 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Emit the loops that pack lines with adjacent elements, a cache line of each at a time."""
+    """Append to kernel `k` the loops that pack lines whose elements are adjacent.
+
+    They read a cache line of each at a time. The arguments are expressions of `_pack`.
+    """
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
     k.open("for (ix w = 0; w < whole; w++)")
@@ -124,7 +131,10 @@ def _pack_dense(
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
-    """Return the launch that multiplies packed operands; a work item computes a strip of rows."""
+    """Return the launch that multiplies packed operands; a work item computes a strip of rows.
+
+    `tiles` are the block of sums in registers; `acc` is the dtype of the sums.
+    """
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors
     strips, panels = ceil_div(m, tiles.strip), ceil_div(n, columns)
@@ -179,7 +189,10 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 
 
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
-    """Emit the matmul loop that adds products to a block of sums kept in registers."""
+    """Append to kernel `k` the matmul loop that adds products to a block of sums in registers.
+
+    `dense`: whether x is read from its rows instead of from panels.
+    """
     memory, vector = k.dialect.memory, f"{type_}x16"
     if dense:  # rows past the last one read it again; their results are not stored
         for r in range(tiles.rows):
@@ -210,7 +223,10 @@ def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
 
 
 def thin_launch(device: GridDevice, problem: Matmul, x: Matrices, y: Matrices) -> Launch:
-    """Return the launch of a matmul with few rows, few columns or a short sum, without packing."""
+    """Return the launch, on a processor, of a matmul of unpacked operands.
+
+    It suits few rows, few columns or a short sum.
+    """
     m, n, depth = problem.sizes
     acc = SUFFIX[sum_dtype(x.dtype)]
     k = Kernel(device, "thin_matmul", problem.extent)

@@ -21,10 +21,8 @@ def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
     """Return the launch of a matmul with very few rows or columns; None if it has more.
 
     If both operands are dense along the summed axis, a group computes one result together: every
-    work
-    item sums a strided part, and the sums are added in a tree. Otherwise each work item computes
-    one
-    result; adjacent items have adjacent lines.
+    work item sums a strided part, and the sums are added in a tree. Otherwise each work item
+    computes one result, and adjacent work items compute adjacent results of the longer axis.
     """
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     if min(m, n) >= THIN or 0 in problem.sizes:
@@ -114,7 +112,11 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Emit the matmul loop over slices of both operands in shared memory."""
+    """Append to kernel `k` the matmul loop over the depth.
+
+    In each iteration it copies a slice of x and of y to shared memory and adds their products to
+    the sums of the work items. `acc` is the C type of the sums.
+    """
     k.line(
         f"{acc} sums[each][each];",
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
@@ -139,8 +141,10 @@ def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
 
 
 def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
-    """Emit the copy of a tile's slice of an operand to shared memory, with zeros past the end.
+    """Append to kernel `k` the loop that copies a slice of operand `x` to shared memory.
 
+    The slice has the lines of the group's tile, `deep` elements of each, with zeros past the end.
+    `limit` and `first` are C expressions of the number of lines and of the tile's first line.
     Adjacent work items read adjacent elements, whichever axis is dense.
     """
     k.open("for (i32 e = place; e < deep * tile; e += items)")

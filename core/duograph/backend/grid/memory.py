@@ -15,7 +15,7 @@ __all__ = ["Block", "Pool"]
 
 
 class Block:
-    """A handle that owns a device buffer; the buffer returns to its pool with the last reference.
+    """A handle that owns a device buffer, which returns to its pool when the handle is deleted.
 
     Attributes:
         memory: the driver's buffer.
@@ -100,7 +100,7 @@ class Pool:
         )
 
     def give_back(self, memory: Any, size: int) -> None:
-        """Return a freed buffer to the pool for reuse."""
+        """Take back a freed buffer of `size` bytes and keep it for reuse."""
         with self._lock:
             self.in_use -= size
             self.cached += size
@@ -116,9 +116,10 @@ class Pool:
             self.cached = 0
 
     def stats(self) -> dict[str, int]:
-        """Return the buffer pool's statistics.
+        """Return the pool's statistics, by name.
 
-        They are bytes in use, in the cache, at the peak and at most, and numbers of requests.
+        "in_use", "cached", "peak" and "limit" are bytes. "allocations" counts requests to the
+        driver, "hits" those that a cached buffer served.
         """
         return {
             "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,

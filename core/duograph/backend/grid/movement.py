@@ -46,9 +46,10 @@ def copy_launch(
     Args:
         device: the device.
         dtype: dtype of the elements.
-        shape: shape of the view.
-        source: (number of the buffer, strides, offset, its number of elements).
-        target: likewise, of the buffer that is written.
+        shape: shape of both views.
+        source: the view that is read: (number of the buffer, strides, offset of its first element,
+            number of elements of the buffer).
+        target: the view that is written, likewise.
     """
     word, words = WORDS[dtype.itemsize]
     shape = [*shape, words]
@@ -102,7 +103,7 @@ def copy_launch(
 
 
 def _copy_width(word: DType, sizes: Sequence[int], *sides: Side) -> int:
-    """Return how many adjacent words a work item of a grid copies."""
+    """Return how many adjacent words a work item of a grid copies; 1 unless x and out are dense."""
     if any(steps[-1] != 1 for _, steps in sides):
         return 1
     width = pack_width([word.itemsize], sizes[-1], len(sizes) == 1)
@@ -122,8 +123,7 @@ def _squares(
     """Return the launch of a transposing copy by square blocks, which uses whole cache lines.
 
     The source is dense along `dense_axis`, the target along the last axis. A work item copies a
-    band
-    of the dense axis, as wide as a square.
+    band of the dense axis, as wide as a square. For processors.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -158,7 +158,10 @@ def _squares(
 
 
 def _transpose_squares(k: Kernel, type_: str) -> None:
-    """Emit the loops that transpose a band of square blocks through a small local array."""
+    """Append to kernel `k` the loops that transpose a band, a square at a time.
+
+    Each square goes through a small local array, which uses whole cache lines on both sides.
+    """
     memory = k.dialect.memory
     k.line(
         f"{type_} square[side][side];",
@@ -189,7 +192,7 @@ def _transpose_squares(k: Kernel, type_: str) -> None:
 def _view(
     device: GridDevice, types: Types, result: TensorType, steps: Sequence[int], offset: int
 ) -> Plan:
-    """Return the launch plan that copies a strided view of an op's only operand to its result."""
+    """Return the plan that copies a strided view of an op's only operand to its dense result."""
     shape, dtype = result.shape, result.dtype
     source = (0, steps, offset, types[0].size)
     return Plan((copy_launch(device, dtype, shape, source, (1, dense(shape), 0, result.size)),))
@@ -270,7 +273,10 @@ def pad_constant(
 
 
 def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
-    """Return the launch that sets all elements of one buffer to a value."""
+    """Return the launch that sets all elements of buffer number `place` to a value.
+
+    `out` is the type of the tensor in the buffer.
+    """
     word, words = WORDS[out.dtype.itemsize]
     bits = np.array(value).astype(out.dtype.np).reshape(1).view(word.np)
     n = out.size * words
@@ -300,7 +306,10 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
 def each_launch(
     device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
 ) -> Launch:
-    """Return the launch of a kernel that executes the statement `text` for each `i` below n."""
+    """Return the launch of a kernel that executes the C statement `text` for each `i` below n.
+
+    `independent`: whether a processor's compiler may vectorise the loop over `i`.
+    """
     grain = stretch(device, n)
     if device.serial:
         k.stretch("n", grain)

@@ -1,8 +1,9 @@
 """Kernels of softmax and layer_norm over dense rows, for eager calls on a processor.
 
-A work item processes whole rows, each while it is in the caches. A backend may still decompose
-these ops in compiled functions (`Backend.decomposed`): a fused region makes as many passes over a
-row and computes the surrounding ops too. Grids of parallel work items have no such kernels here.
+A work item processes whole rows, each while it is in the caches. A backend may decompose these ops
+in compiled functions (`Backend.decomposed`): a fused region makes no more passes over a row and
+computes the surrounding ops too. Grids of parallel work items have no such kernels here: the
+builders return None for them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 
 
 class _Rows(Kernel):
-    """Writer of a kernel whose work items process rows of n elements.
+    """Writes a kernel whose work items process rows of n elements.
 
-    In the kernel, `from` is the offset of the current row's first element.
+    Between `begin` and `end`, `from` is the offset of the current row's first element. `real` is
+    the C type of the computation.
     """
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
@@ -37,7 +39,7 @@ class _Rows(Kernel):
         self.rows, self.n, self.real = rows, n, real
 
     def begin(self) -> None:
-        """Emit the start of a kernel's loop over rows; buffers must be declared before."""
+        """Append the start of the kernel's loop over rows; buffers must be declared before."""
         self.number("rows", self.rows)
         self.number("n", self.n)
         self.grain = stretch(
@@ -48,29 +50,33 @@ class _Rows(Kernel):
         self.line("const ix from = row * n;")
 
     def sum(self, name: str, *texts: str) -> None:
-        """Emit a loop that sums the variable `value`, which lines `texts` define, over the row."""
+        """Append a loop that sums the variable `value` over a row, into a new variable `name`.
+
+        `texts` are the C lines that define `value` for element j.
+        """
         self.line(f"{self.real} {name} = 0;", "DG_ANY_ORDER")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts, f"DG_ADD_TO({name}, value)")
         self.close()
 
     def each(self, *texts: str) -> None:
-        """Emit a loop that executes the given source lines for each element of the row."""
+        """Append a loop that executes the C lines `texts` for each element j of the row."""
         self.line("DG_INDEPENDENT")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts)
         self.close()
 
     def end(self) -> Plan:
-        """Emit the end of a kernel's loop over rows and return the launch plan."""
+        """Append the end of the kernel's loop over rows, and return the launch plan."""
         self.close()
         return Plan((self.launch(ceil_div(self.rows, self.grain)),))
 
 
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
-    """Return whether the row kernels apply: a processor, operands of one dtype, a normalised axis.
+    """Return whether the row kernels apply to operands of these types.
 
-    `first` is the first of the axes that form a row.
+    They do on a processor, if all operands have dtype `real` and there are elements. `first` is the
+    first of the axes that form a row.
     """
     x = types[0]
     return (
@@ -155,11 +161,9 @@ def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: 
 def layer_norm_core(
     device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the launch plan of layer_norm's results: the normalised tensor, mean and rstd.
+    """Return the launch plan of layer_norm's three results: the normalised tensor, mean and rstd.
 
-    The first is (x - mean) * rstd * gamma + beta.
-
-    rstd is 1 / sqrt(variance + eps).
+    rstd is 1 / sqrt(variance + eps); the tensor is (x - mean) * rstd * gamma + beta.
     """
     x = types[0]
     if not _dense(device, types, axis, x.dtype):

@@ -1,6 +1,8 @@
-"""Pooling kernels for GPU-style devices: each element of the result reads its window of the input.
+"""Pooling kernels for GPU-style devices: max and average pooling and their gradients.
 
-They serve 1 to 3 spatial axes.
+They serve 1 to 3 spatial axes. Each result element reads its window of the input, and each element
+of a gradient the windows that contain it. On a processor, max_pool's gradient adds window by window
+instead. `GridBackend` finds the builders in the kernel table.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ GROUPS = 64
 
 
 class _Windows:
-    """Writes a pooling kernel over images of 1 to 3 axes, one statement per result element."""
+    """Writes a pooling kernel over images of 1 to 3 axes, with one statement per result element.
+
+    `sizes` and `out` are the spatial sizes of the source and the result, `total` the number of
+    result elements.
+    """
 
     def __init__(
         self,
@@ -76,9 +82,9 @@ class _Windows:
 class _Covering(_Windows):
     """Writes the kernel of a pooling gradient on a grid: one work item per element of the input.
 
-    It visits the windows that contain the element, in order, in every plane (image and channel) of
-    its group. The sizes of the window are constants in the source, so that compilers replace the
-    divisions and unroll the loops.
+    In a plane (image and channel), a work item sums over the windows that contain its element, in
+    order; it does so for several planes. The sizes of the window are constants in the source, so
+    that compilers replace the divisions and unroll the loops.
 
     In the kernel, ``o0``, ``o1`` ... are the element's position, `at` its offset in the plane,
     ``x0``, ``x1`` ... the position of a window and `from` its offset in `dout`.
@@ -104,9 +110,10 @@ class _Covering(_Windows):
         self.k.write("out", dout.dtype, 1 if indices is None else 2)
 
     def _bounds(self, a: int, most: int) -> list[str]:
-        """Return the lines that define ``first`` and ``last``, the windows along an axis.
+        """Return the C lines that define the windows along axis `a` that contain an element.
 
-        At most `most` windows contain an element.
+        They are numbers ``first`` .. ``last``, followed by the axis; `most` is their greatest
+        count.
         """
         return [
             f"const {self.counter} near{a} = ({self.counter})(o{a} + low{a});",
@@ -117,7 +124,10 @@ class _Covering(_Windows):
         ]
 
     def launch(self, start: str, lines: Sequence[str], dtype: DType) -> Launch:
-        """Return the launch; `lines` add a window to `total`, which `start` defines."""
+        """Return the launch that sums over the windows of each input element.
+
+        `start` is the C line that defines the variable `total`, `lines` add a window's share to it.
+        """
         k, (kernel, stride, padding, dilation) = self.k, self.window
         planes, cells = math.prod(self.plane), math.prod(self.out)
         k.number("planes", planes)
@@ -205,12 +215,12 @@ def max_pool(
 
 
 def _block(lines: Sequence[str]) -> str:
-    """Return C lines as one block in braces."""
+    """Return the source of a C block in braces around some lines."""
     return "{\n        " + "\n        ".join(lines) + "\n    }"
 
 
 def _mean(dtype: DType, count: str) -> tuple[str, str]:
-    """Return the C type of a pooling window's sum, and the expression for its mean over `count`."""
+    """Return (C type of a window's sum `total`, C expression of `total` divided by `count`)."""
     acc = element(dtype)
     if dtype.is_integer:
         return "f64", f"total / (f64)({count})"
@@ -218,7 +228,7 @@ def _mean(dtype: DType, count: str) -> tuple[str, str]:
 
 
 def _stored(device: GridDevice, dtype: DType, text: str) -> str:
-    """Return the C expression that rounds a value to the stored dtype."""
+    """Return the C expression that rounds the value `text` to the stored dtype."""
     if dtype in (float16, bfloat16):
         return device.dialect.store(dtype, text)
     return f"({SUFFIX[dtype]})({text})"
@@ -231,14 +241,21 @@ def _counted(
     include: bool,
     divisor: int,
 ) -> str:
-    """Return the C expression for the number by which average pooling divides a window's sum."""
+    """Return the C expression for the number by which average pooling divides a window's sum.
+
+    It is a parameter of the kernel if the number is the same for all windows, otherwise the
+    variable `cells`, which `_cells` defines.
+    """
     if divisor or include or not any(p for pair in padding for p in pair):
         return w.k.number("divisor", divisor or math.prod(kernel))
     return "cells"
 
 
 def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
-    """Return the C lines that count in `cells` the elements of a window outside the padding."""
+    """Return the C lines that count in `cells` the elements of a window outside the padding.
+
+    `size` and `place` begin the names of the input's sizes and of the window's position.
+    """
     lines = ["ix cells = 1;"]
     for a in axes:
         lines += [
@@ -355,7 +372,8 @@ def max_pool_grad(
 ) -> Plan | None:
     """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima.
 
-    A work item of a processor adds those of whole planes, in order.
+    The operands are the cotangent and the index of each window's maximum. On a processor a work
+    item adds the cotangents of whole planes, in order.
     """
     (dout, indices), (out,) = types, results
     if not _real(dout.dtype) or len(out.shape) > 5:

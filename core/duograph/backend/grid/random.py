@@ -38,7 +38,10 @@ high = state[1];
 
 @kernel("random_bits")
 def random_bits(device: GridDevice, types: Types, results: Types, *, shape: Sequence[int]) -> Plan:
-    """Return the launch plan that generates the random words following a generator state."""
+    """Return the launch plan that generates the random uint32 words of a Philox state.
+
+    The operand is the state: four words, of which two are the key and two part of the counter.
+    """
     (out,) = results
     blocks = ceil_div(out.size, 4)
     k = Kernel(device, "random_bits", out.size)

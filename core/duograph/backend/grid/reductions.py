@@ -1,8 +1,9 @@
 """Reduction kernels over any axes: one pass for each run of adjacent axes, two if results are few.
 
-A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
-p * chunk ... of the run. A group of work items shares a row (inner is 1), or the rows of adjacent
-columns. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
+A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p combines
+elements p * chunk up to (p + 1) * chunk of the middle axis. On a grid, a group of work items shares
+a row (inner is 1) or adjacent columns. Fused regions use `combine_of`, `combine_parts` and
+`parts_of` too.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class Combine:
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
     """Return how a reduction kernel combines elements of a dtype (a `Combine`).
 
-    16-bit floats accumulate in float32, sums of integers in unsigned types, where overflow wraps.
+    `name` is that of the reduction, such as "sum". 16-bit floats accumulate in float32, sums of
+    integers in unsigned types, where overflow wraps.
     """
     acc = float32 if dtype in (float16, bfloat16) else dtype
     if name in ("all", "any") or (dtype is bool_ and name in ("max", "min", "sum", "prod")):
@@ -99,9 +101,10 @@ def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
 
 
 def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, last: str) -> None:
-    """Emit the loop that finds the maximum (or minimum) of the C expression `value`.
+    """Append to kernel `k` the loop that finds the maximum (or minimum) of an expression.
 
-    The expression is evaluated for each j in `first` .. `last`.
+    The C expression `value` is evaluated for each j from `first` up to, not including, `last`. The
+    result is a new variable `name`.
     """
     acc = SUFFIX[combine.dtype]
     k.line(f"{acc} {name} = {combine.start};")
@@ -127,13 +130,19 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str, lanes: int) -> None:
-    """Emit lines that combine `acc` over a group of `lanes` work items, so that all have it."""
+    """Append to kernel `k` the lines that combine the variable `acc` of a group's work items.
+
+    Afterwards each of the `lanes` work items has the result in `acc`.
+    """
     k.line(*group_reduction(k.dialect, combine, acc, "shared", lanes))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Pass:
-    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner)."""
+    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner).
+
+    `parts` is 1 in the last pass.
+    """
 
     outer: int
     n: int
@@ -147,7 +156,11 @@ class _Pass:
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """Return the passes of a reduction: one per run of adjacent axes, two if results are few."""
+    """Return the passes of a reduction over `axes`: one or two per run of adjacent axes.
+
+    Two are made where results are too few to keep the device busy: the first pass produces several
+    parts of each.
+    """
     runs: list[list[int]] = []
     for axis in sorted(axes):
         if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):
@@ -177,7 +190,10 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
 
 
 def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
-    """Return into how many parts to divide a reduced axis so that all compute units are busy."""
+    """Return into how many parts to divide a reduced axis so that all compute units are busy.
+
+    The source has shape (outer, n, inner); the axis of size n is reduced.
+    """
     if device.serial:
         workers, least, busy = 4 * device.units, 16384, outer * ceil_div(inner, BLOCK)
     elif inner == 1:
@@ -191,17 +207,20 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
 
 
 def _width_of(step: _Pass, source: DType) -> int:
-    """Return how many adjacent elements of its source a reduction pass of a grid loads at once."""
+    """Return how many adjacent elements of its source a pass loads at once on a grid.
+
+    `source` is the source's dtype.
+    """
     if step.inner > 1:
         return pack_width([max(source.itemsize, 4)], step.inner, False)
     return pack_width([source.itemsize], step.n, step.outer == 1)
 
 
 def _shape_of_group(device: GridDevice, outer: int, n: int, inner: int) -> tuple[int, int]:
-    """Return (items along the columns, items along the n rows) of a group that reduces columns.
+    """Return (work items along the columns, along the n rows) of a group that reduces columns.
 
-    As many items lie along the columns as read LINE elements; more if the rows are few or the
-    groups are many, and fewer if the columns are few.
+    The items along the columns read at least LINE adjacent elements; more if the rows are few or
+    the groups are many, and fewer if there are fewer columns.
     """
     width = pack_width([4], inner, False)
     across = 1
@@ -214,14 +233,17 @@ def _shape_of_group(device: GridDevice, outer: int, n: int, inner: int) -> tuple
 
 
 def _column_parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
-    """Return into how many parts a grid divides the rows of a reduction of columns."""
+    """Return into how many parts a grid divides the n rows of a reduction of columns."""
     across, down = _shape_of_group(device, outer, n, inner)
     busy = max(1, outer * ceil_div(inner, across * pack_width([4], inner, False)))
     return max(1, min(ceil_div(4 * device.units, busy), n // (8 * down)))
 
 
 class _Reduction:
-    """Writes the kernel of one reduction pass, in one of four forms of its loop."""
+    """Writes the kernel of one reduction pass, in one of four forms of its loop.
+
+    `source` and `target` are (number of the buffer, dtype).
+    """
 
     def __init__(
         self,
@@ -249,7 +271,10 @@ class _Reduction:
             k.number(name, value)
 
     def element(self, at: str) -> str:
-        """Return the C expression for an element of the source, in the accumulator's dtype."""
+        """Return the C expression for the source element `at`, in the accumulator's dtype.
+
+        `at` is a C expression such as ``x[from + j]``.
+        """
         loaded = self.device.dialect.load(self.source, at)
         if self.combine.name in ("all", "any"):
             return f"({loaded} != 0)"
@@ -264,7 +289,7 @@ class _Reduction:
         return value if self.target is self.combine.dtype else f"({SUFFIX[self.target]}){value}"
 
     def range_of(self, part: str) -> None:
-        """Emit definitions of `first` and `last`, the elements of a part of a reduced axis."""
+        """Append definitions of `first` and `last`, the range of elements of part number `part`."""
         self.k.line(
             f"const ix first = {part} * chunk;",
             "const ix last = first + chunk < n ? first + chunk : n;",
@@ -273,7 +298,7 @@ class _Reduction:
     def group_row(self) -> Launch:
         """Return the launch of a reduction pass in which a group of work items reduces each row.
 
-        Where parts of a warp can exchange values, they have a short row each.
+        Where parts of a warp can exchange values, each such part reduces a short row of its own.
         """
         k, acc, combine = self.k, self.acc, self.combine
         packs = ceil_div(self.chunk, self.width)
@@ -309,7 +334,7 @@ class _Reduction:
         return k.launch(ceil_div(self.step.size, rows), size=(lanes * rows,))
 
     def start_columns(self) -> None:
-        """Emit the definition of `column`: an accumulator for each element of a pack."""
+        """Append the definition of the array `column`, an accumulator per element of a pack."""
         self.k.line(
             f"{self.acc} column[{self.width}];",
             "DG_UNROLL",
@@ -317,9 +342,9 @@ class _Reduction:
         )
 
     def take(self, at: str, left: str = "") -> None:
-        """Emit lines that combine the pack at an offset of the source into `column`.
+        """Append lines that combine the pack at offset `at` of the source into the array `column`.
 
-        `left`: source of the number of elements there, if they may be fewer than a pack.
+        `left`: C expression of the number of elements there, if they may be fewer than a pack.
         """
         k, width = self.k, self.width
         if width == 1:
@@ -446,7 +471,10 @@ def _launch(
 
 
 def lanes_for(device: GridDevice, n: int) -> int:
-    """Return how many work items, a power of two, share the reduction of a row of n elements."""
+    """Return how many work items share the reduction of a row of n elements or packs.
+
+    It is a power of two, between 32 and the size of a group.
+    """
     lanes = 32
     while lanes < device.group and lanes * 2 <= n:
         lanes *= 2
@@ -454,9 +482,10 @@ def lanes_for(device: GridDevice, n: int) -> int:
 
 
 def row_lanes(device: GridDevice, packs: int) -> int:
-    """Return how many work items share a row of so many packs in a fused region.
+    """Return how many work items share a row of `packs` packs in a fused region.
 
-    Long rows have more, so that each item can keep its packs, or that fewer rows are in the cache.
+    More share a long row, so that each can keep its packs in registers, or that fewer rows are in
+    the cache at a time.
     """
     lanes = lanes_for(device, packs)
     while lanes < device.widest and packs > HELD * lanes:
@@ -467,7 +496,10 @@ def row_lanes(device: GridDevice, packs: int) -> int:
 def reduce_plan(
     device: GridDevice, name: str, source: TensorType, result: TensorType, axes: Sequence[int]
 ) -> Plan | None:
-    """Return the launch plan that reduces a tensor over given axes; None for complex dtypes."""
+    """Return the launch plan that reduces a tensor over given axes; None for complex dtypes.
+
+    `name` is that of the reduction, such as "sum".
+    """
     if source.dtype.is_complex:
         return None
     combine = combine_of(device, name, source.dtype)
@@ -487,7 +519,7 @@ def reduce_plan(
 
 
 def _register(op: str, name: str) -> None:
-    """Register the kernel of a reduction op, given the name of its reduction."""
+    """Register a builder for the reduction op `op`; `name` is its reduction, such as "sum"."""
 
     @kernel(op)
     def builder(
@@ -505,7 +537,11 @@ for _op in ("sum", "max", "min", "prod", "all", "any"):
 def sum_parts(
     device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
 ) -> Launch:
-    """Return the launch that adds up `parts` arrays of n elements, element by element."""
+    """Return the launch that adds up `parts` arrays of n elements, element by element.
+
+    `source` and `target` are (number of the buffer, dtype); the source holds the arrays one after
+    the other.
+    """
     combine = combine_of(device, "sum", target[1])
     return _launch(device, combine, _Pass(1, parts, n, 1), source, target)
 
@@ -519,7 +555,8 @@ def combine_parts(
 ) -> Launch:
     """Return the launch that reduces the middle axis of (outer, parts, n) partial results.
 
-    `source` is the number of their buffer; they have the dtype of the accumulator.
+    `shape` is that shape. `source` is the number of their buffer; they have the dtype of the
+    accumulator. `target` is (number of the buffer, dtype) of the result.
     """
     combine = combine_of(device, name, target[1])
     return _launch(device, combine, _Pass(*shape, 1), (source, combine.dtype), target)

@@ -28,7 +28,8 @@ class Split(NamedTuple):
     """A fused region divided into its final scatter and a graph of everything before it.
 
     Attributes:
-        graph: the region without the scatter, which also returns the updates; None if it is empty.
+        graph: the region without the scatter. The updates of the scatter are one of its results.
+            None if nothing is left.
         buffers: numbers of the buffers that hold the results of `graph`.
         scatter: the launches of the scatter.
         scratch: bytes of each temporary buffer of the call.
@@ -41,9 +42,9 @@ class Split(NamedTuple):
 
 
 def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Split | str | None:
-    """Split off the scatter at the end of a fused region.
+    """Return the scatter at the end of a fused region and the rest, as a `Split`.
 
-    Returns None if the region has none, or the reason why it cannot be split.
+    Returns None if the region has no scatter, or a string with the reason why it cannot be split.
     """
     node = next((n for n in graph.nodes if n.op.traits.scatter), None)
     if node is None:
@@ -78,7 +79,11 @@ def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Spl
 
 
 def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, int]) -> Launch:
-    """Return the launch that initialises the result of a scatter with one value."""
+    """Return the launch that initialises the result of a region's scatter with one value.
+
+    The value is that of node `target`, a fill or a constant. `buffer`: graph value -> buffer
+    number.
+    """
     node = next(n for n in graph.nodes if target in n.results)
     value = node.attributes["value"]
     if node.op.name != "fill":
@@ -90,7 +95,10 @@ def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, in
 
 
 def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
-    """Return the launch plan of a split fused region: first the updates, then the scatter."""
+    """Return the launch plan of a split fused region: first the updates, then the scatter.
+
+    `plan` is the plan of `split.graph`, None if there is none. `n_params`: operands of the region.
+    """
     if plan is None:
         return Plan(split.scatter, split.scratch)
     launches = _with_buffers(plan, [*range(n_params), *split.buffers])
@@ -98,7 +106,7 @@ def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
 
 
 def _with_buffers(plan: Plan, buffers: Sequence[int]) -> list[Launch]:
-    """Return the launches of a plan with their buffers renumbered."""
+    """Return the launches of a plan, with buffer number b replaced by ``buffers[b]``."""
     return [
         dataclasses.replace(x, buffers=tuple([b if b == RECORD else buffers[b] for b in x.buffers]))
         for x in plan.launches

@@ -1,6 +1,6 @@
 """Strides of tensors for kernel builders: dense and broadcast strides, merged axes.
 
-All strides count elements.
+All strides count elements. The functions are pure shape arithmetic; they read no tensor.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
 def merged(
     shape: Sequence[int], steps: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Merge axes along which the strides of every buffer are contiguous; at least one is
-    left.
+    """Merge adjacent axes that are contiguous in every buffer; return (sizes, strides per buffer).
+
+    `steps` has the strides of each buffer along the axes of `shape`. At least one axis is left.
 
     Examples:
         >>> from duograph.backend.grid.strides import merged

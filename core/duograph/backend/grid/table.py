@@ -2,7 +2,7 @@
 
 Kernel modules register builders at import; `GridBackend.plan` looks them up. A builder takes the
 device, operand types, result types and the op's attributes by keyword. It returns a plan, or None
-when it has no kernel for this combination; the op is decomposed then:
+when it has no kernel for this combination; then the op is decomposed::
 
     @kernel("gather")
     def gather(device, types, results, *, axis): ...
@@ -26,7 +26,7 @@ KERNELS: dict[str, Builder] = {}
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Decorator that registers a builder of launch plans in the kernel table for the named ops."""
+    """Return a decorator that registers a builder of launch plans for the named ops."""
 
     def register(builder: B) -> B:
         for name in names:

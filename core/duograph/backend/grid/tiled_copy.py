@@ -1,7 +1,8 @@
 """Copies that change the innermost axis, on a parallel grid: tiles go through shared memory.
 
-Neighbouring work items read neighbouring elements of the source and write neighbouring elements of
-the target; in between, a group of work items keeps a square tile in shared memory.
+Adjacent work items read adjacent elements of the source and write adjacent elements of the target;
+in between, a group of work items keeps a square tile in shared memory. `movement` calls
+`tiled_copy`; processors transpose there.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def tiled_copy(
 ) -> Launch:
     """Return the launch of a transposing copy by square tiles in shared memory.
 
-    The source is dense along `dense_axis`, the target along the last axis.
+    The source is dense along `dense_axis`, the target along the last axis. `sizes` are the merged
+    axes.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -78,13 +80,16 @@ def tiled_copy(
 
 
 def _packs(each: int, extent: int, steps: Sequence[int], axis: int, offset: int) -> bool:
-    """Return whether a work item can access `each` adjacent words along a dense axis at once."""
+    """Return whether a work item can access `each` adjacent words along a dense axis at once.
+
+    `extent` is the size of the axis, `steps` and `offset` are the side's strides and offset.
+    """
     others = [step for a, step in enumerate(steps) if a != axis]
     return each > 1 and extent % each == 0 and fits(each, [*others, 1], offset)
 
 
 def _position(k: Kernel, side: int, threads: int) -> None:
-    """Emit definitions of the group's matrix and of the `row` and `column` where its tile begins.
+    """Append to kernel `k` definitions of `matrix`, `row` and `column`: where the group's tile is.
 
     A column counts along the source's dense axis, a row along the target's.
     """
@@ -101,7 +106,11 @@ def _position(k: Kernel, side: int, threads: int) -> None:
 
 
 def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
-    """Emit the loops that read the rows of a tile, first to registers, then to shared memory."""
+    """Append to kernel `k` the loops that read a tile, first to registers, then to shared memory.
+
+    `side` is the size of the tile, `each` the words that a work item reads of a row, `packs`
+    whether it reads them at once.
+    """
     type_, steps = SUFFIX[word], side // (threads // LANES)
     k.lines.insert(0, f"    DG_SHARED {type_} tile[{side}][{side} + 1];")
     k.line(
@@ -133,7 +142,10 @@ def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs
 
 
 def _write_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
-    """Emit the loops that write the columns of a tile in shared memory as rows of the target."""
+    """Append to kernel `k` the loops that write a tile's columns as rows of the target.
+
+    The arguments are those of `_read_tile`.
+    """
     steps = side // (threads // LANES)
     k.line("DG_UNROLL")
     k.open(f"for (i32 s = 0; s < {steps}; s++)")

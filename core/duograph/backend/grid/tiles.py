@@ -65,8 +65,9 @@ class GroupTiles:
 
     Attributes:
         each: a work item keeps a square of this many rows and columns of results in registers.
-        deep: number of products summed between two barriers; as many elements of each line are in
-            shared memory. Sums of 8 bytes, and devices with little shared memory, take fewer.
+        deep: how many elements of each line are in shared memory at a time: the products that are
+            summed between two barriers. Kernels lower it for sums of 8 bytes and on devices with
+            little shared memory.
     """
 
     each: int
@@ -93,7 +94,10 @@ def side_of(device: GridDevice) -> int:
 
 
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
-    """Time a float32 matmul of `side` rows with each tile size; return the best seconds of each."""
+    """Time a float32 matmul of `side` x `side` matrices with each tile size.
+
+    Returns tile size -> seconds of the fastest run. The device's own choice is restored.
+    """
     device = backend.device(device_id)
     before = device.tiles
     ones = np.ones((side, side), np.float32)
@@ -127,7 +131,10 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
 
 
 def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
-    """Return the fastest measured tile size, or the default (the first) if about as fast."""
+    """Return the fastest tile size of a `measure` result.
+
+    The default, which comes first, is returned if it is about as fast.
+    """
     default = next(iter(found))
     fastest = min(found, key=lambda tiles: found[tiles])
     return fastest if found[fastest] * WORTH < found[default] else default

@@ -23,12 +23,15 @@ _VARIABLE = "DUOGRAPH_AS_MINDSPORE"
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Installs the alias when `mindspore` is asked for the first time, and then steps aside."""
+    """Import hook that installs the alias at the first import of `mindspore`.
+
+    It then removes itself.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of the alias for `mindspore`, None for other modules."""
+        """Return the module spec from the alias for `mindspore` or a module in it, else None."""
         if fullname.partition(".")[0] != "mindspore":
             return None
         alias = self._install()
@@ -38,14 +41,14 @@ class _Waiting(importlib.abc.MetaPathFinder):
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterable[importlib.metadata.Distribution]:
-        """Return the distribution of the alias if `mindspore` is asked for by its name."""
+        """Return the distribution of the alias if `mindspore` is asked for by its name, else ()."""
         if (getattr(context, "name", None) or "").lower() != "mindspore":
             return ()
         alias = self._install()
         return () if alias is None else alias.find_distributions(context)
 
     def _install(self) -> Any:
-        """Replace this finder by the alias; None if duograph is not installed here."""
+        """Replace this hook by the alias and return it; None if duograph is not installed."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         if importlib.util.find_spec("duograph") is None:

@@ -1,6 +1,6 @@
 """Transforms of sound for `Dataset.map`, on NumPy and SciPy (`mindspore.dataset.audio`).
 
-A waveform is an array (..., time), a spectrogram (..., frequency, time).
+Users construct them. A waveform is an array (..., time), a spectrogram (..., frequency, time).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Enumerations of audio transforms."""
+"""Enumerations of audio transforms, such as the kinds of windows and mel scales.
+
+Users pass the members to the transforms of this package.
+"""
 
 from __future__ import annotations
 

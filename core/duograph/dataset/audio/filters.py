@@ -38,7 +38,7 @@ def filtered(owner: str, signal: Array, b: Sequence[float], a: Sequence[float]) 
 
 
 class _Section(AudioTransform):
-    """Base class of second-order sections; a subclass sets `_b` and `_a`."""
+    """Base class of second-order filters; a subclass sets the coefficients `_b` and `_a`."""
 
     _b: Sequence[float]
     _a: Sequence[float]
@@ -47,7 +47,10 @@ class _Section(AudioTransform):
         return np.clip(filtered(type(self).__name__, signal, self._b, self._a), -1, 1)
 
     def _angle(self, sample_rate: Any, frequency: Any, q: Any = 1.0) -> tuple[float, float, float]:
-        """Return cosine, sine and bandwidth of a frequency."""
+        """Check a filter's arguments; return (cos w, sin w, sin w / (2 q)).
+
+        w is the angle by which the frequency advances in one sample.
+        """
         owner = type(self).__name__
         if checked_number(owner, "sample_rate", sample_rate) == 0:
             raise ArgumentValueError(f"{owner}: got sample_rate=0")
@@ -144,7 +147,7 @@ class BandrejectBiquad(_Section):
 
 
 class _Shelf(_Section):
-    """Base class of filters that change all frequencies on one side."""
+    """Base class of filters that raise or lower all frequencies on one side of a given one."""
 
     def _shelf(self, sample_rate: int, gain: float, frequency: float, q: float, sign: int) -> None:
         c, _, alpha = self._angle(sample_rate, frequency, q)

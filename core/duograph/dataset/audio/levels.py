@@ -1,4 +1,7 @@
-"""Transforms of the level of a signal, sample by sample, and masks."""
+"""Audio transforms of the level of a signal, sample by sample, and masks of bands.
+
+`dataset.audio` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ class DBToAmplitude(AudioTransform):
 
 
 class _Complex(AudioTransform):
-    """Base class of transforms of pairs (..., 2) of real and imaginary parts."""
+    """Base class of transforms of complex numbers, stored as pairs (..., 2) of two reals."""
 
     def __call__(self, waveform: Any) -> Any:
         array = checked_signal(type(self).__name__, waveform, 2)
@@ -268,7 +271,7 @@ class Fade(AudioTransform):
         self.shape = checked_member("Fade", "fade_shape", fade_shape, FadeShape)
 
     def _curve(self, n: int) -> Array:
-        """Return the rising curve of n samples."""
+        """Return the factors of a fade-in over n samples, rising in the chosen shape."""
         t = np.linspace(0, 1, n)
         if self.shape == FadeShape.EXPONENTIAL:
             return np.power(2.0, t - 1) * t
@@ -413,7 +416,11 @@ class MaskAlongAxisIID(AudioTransform):
 
 
 class _Masking(AudioTransform):
-    """Base class of masks of a band, at a place or at random for each channel."""
+    """Base class of transforms that overwrite a band of frequencies or times with a value.
+
+    The band begins at `mask_start`, or with `iid_masks` is random for each channel. A subclass sets
+    `_axis`.
+    """
 
     _axes = 2
     _axis = 1

@@ -1,4 +1,7 @@
-"""Spectrograms, mel scales, cepstra and resampling."""
+"""Audio transforms: spectrograms, mel scales, cepstra and resampling.
+
+`dataset.audio` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ __all__ = [
 
 
 def _window(kind: WindowType, n: int) -> Array:
-    """Return a periodic window of n samples."""
+    """Return the periodic window function `kind`, such as HANN, as an array of n samples."""
     make: dict[WindowType, Callable[[int], Array]] = {
         WindowType.HANN: np.hanning, WindowType.HAMMING: np.hamming,
         WindowType.BLACKMAN: np.blackman, WindowType.BARTLETT: np.bartlett,
@@ -117,7 +120,7 @@ class Spectrogram(AudioTransform):
 
 
 def _to_mel(frequency: Any, kind: MelType) -> Any:
-    """Return mels of Hertz."""
+    """Convert frequencies from Hertz to the mel scale `kind` (HTK's or Slaney's)."""
     frequency = np.asarray(frequency, np.float64)
     if kind == MelType.HTK:
         return 2595.0 * np.log10(1.0 + frequency / 700.0)
@@ -129,7 +132,7 @@ def _to_mel(frequency: Any, kind: MelType) -> Any:
 
 
 def _to_hertz(mel: Any, kind: MelType) -> Any:
-    """Return Hertz of mels."""
+    """Convert frequencies from the mel scale `kind` (HTK's or Slaney's) to Hertz."""
     mel = np.asarray(mel, np.float64)
     if kind == MelType.HTK:
         return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
@@ -138,7 +141,10 @@ def _to_hertz(mel: Any, kind: MelType) -> Any:
 
 
 def _triangles(frequencies: Array, points: Array) -> Array:
-    """Return triangular filters (frequency, filter) between neighbouring points."""
+    """Return triangular filters, (frequencies, filters), over the given frequencies.
+
+    Filter i rises from points[i] to 1 at points[i + 1] and falls to 0 at points[i + 2].
+    """
     width = np.diff(points)
     slopes = points[None] - frequencies[:, None]
     down, up = -slopes[:, :-2] / width[:-1], slopes[:, 2:] / width[1:]
@@ -146,7 +152,7 @@ def _triangles(frequencies: Array, points: Array) -> Array:
 
 
 def _band(owner: str, f_min: float, f_max: float | None, sample_rate: int) -> tuple[float, float]:
-    """Return the lowest and highest frequency."""
+    """Check a filter bank's limits; return (f_min, f_max), by default up to sample_rate // 2."""
     checked_number(owner, "f_min", f_min)
     top = sample_rate // 2 if f_max is None else checked_number(owner, "f_max", f_max)
     if f_min >= top:
@@ -459,7 +465,10 @@ class SlidingWindowCmn(AudioTransform):
         self.center, self.norm = bool(center), bool(norm_vars)
 
     def _span(self, t: int, count: int) -> tuple[int, int]:
-        """Return the window of a time."""
+        """Return (start, end) of the window of frames over which frame `t` is normalised.
+
+        `count` is the number of frames.
+        """
         if self.center:
             start, end = t - self.window // 2, t - self.window // 2 + self.window
         else:

@@ -1,4 +1,7 @@
-"""What all audio transforms share: checks of arguments and of waveforms."""
+"""What all audio transforms share: checks of arguments and of waveforms.
+
+The other modules of `dataset.audio` use its base class and functions.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
 
 
 def checked_signal(owner: str, value: Any, axes: int = 1) -> Array:
-    """Return an array of numbers with at least `axes` axes, float64 stays and others are float32.
+    """Return `value` as an array of float64 if it was that, else of float32.
+
+    It must have at least `axes` axes.
 
     Raises:
         ArgumentError: no numbers.
@@ -72,5 +77,8 @@ class AudioTransform:
         return self._signal(array).astype(array.dtype)
 
     def _signal(self, signal: Array) -> Array:
-        """Return the transform of an array (..., time), or (..., frequency, time)."""
+        """Return the transformed array; `signal` is (..., time), or (..., frequency, time).
+
+        Every transform overrides it.
+        """
         raise NotImplementedError

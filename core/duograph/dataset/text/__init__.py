@@ -1,4 +1,7 @@
-"""Transforms of text for `Dataset.map`, and vocabularies (`mindspore.dataset.text`)."""
+"""Transforms of text for `Dataset.map`, and vocabularies (`mindspore.dataset.text`).
+
+Users construct them; they take and return NumPy arrays of strings.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Transforms of strings into arrays of tokens.
 
-With `with_offsets`, a tokenizer also returns where each token starts and ends in the UTF-8 bytes of
-the text, uint32 (n,) each.
+`dataset.text` exports them for `Dataset.map`. With `with_offsets`, a tokenizer also returns where
+each token starts and ends in the UTF-8 bytes of the text, uint32 (n,) each.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def _flag(owner: str, name: str, value: object) -> bool:
 
 
 class _Tokenizer:
-    """Base class of tokenizers of one string; a subclass implements `_tokens`."""
+    """Base class of tokenizers of one string; a subclass implements `_tokens`.
+
+    A call returns the array of tokens, and their offsets if `with_offsets` is set.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -90,7 +93,7 @@ class _Tokenizer:
 
 
 def made(found: list[Token], with_offsets: bool) -> Any:
-    """Return tokens as an array, and their offsets if asked for."""
+    """Return the tokens as an array and, with `with_offsets`, two arrays of their offsets."""
     tokens = np.array([t[0] for t in found])
     if not with_offsets:
         return tokens
@@ -98,7 +101,10 @@ def made(found: list[Token], with_offsets: bool) -> Any:
 
 
 def _spans(text: str, spans: Iterator[tuple[int, int]]) -> Iterator[Token]:
-    """Yield the tokens at positions in a text, with their offsets in bytes."""
+    """Yield (token, start, end) for each (begin, end) range of characters of a text.
+
+    Start and end are offsets in the UTF-8 bytes.
+    """
     at = place = 0
     for begin, end in spans:
         place += len(text[at:begin].encode())
@@ -135,7 +141,10 @@ class WhitespaceTokenizer(_Tokenizer):
 
 
 def _script(char: str) -> str:
-    """Return the script of a character by its Unicode name; signs and digits are common."""
+    """Return the script of a character by its Unicode name, such as "LATIN".
+
+    Signs and digits have the script "COMMON".
+    """
     if unicodedata.category(char)[0] not in "LM":
         return "COMMON"
     name = unicodedata.name(char, "COMMON").split()[0]
@@ -162,7 +171,7 @@ class UnicodeScriptTokenizer(_Tokenizer):
         self.keep_whitespace = _flag("UnicodeScriptTokenizer", "keep_whitespace", keep_whitespace)
 
     def _runs(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the positions of runs of one script."""
+        """Yield (begin, end) of each longest run of characters of one script."""
         begin, last = 0, ""
         for i, char in enumerate([*text, ""]):
             kind = "" if not char else "SPACE" if char.isspace() else _script(char)
@@ -242,7 +251,7 @@ def _is_cjk(char: str) -> bool:
 
 
 def _is_punctuation(char: str) -> bool:
-    """Return whether BERT splits at a character."""
+    """Return whether a character is a token of its own for BERT: ASCII signs and punctuation."""
     n = ord(char)
     return 33 <= n <= 47 or 58 <= n <= 64 or 91 <= n <= 96 or 123 <= n <= 126 or (
         unicodedata.category(char)[0] == "P"
@@ -290,7 +299,7 @@ class BasicTokenizer(_Tokenizer):
         self.form = normalization_form
 
     def _normalised(self, text: str) -> str:
-        """Return the text that is split."""
+        """Return the text in lower case or normal form, as set, without control characters."""
         if self.lower_case:
             kept = _UNUSED.finditer(text) if self.preserve else iter(())
             parts, at = [], 0
@@ -303,7 +312,7 @@ class BasicTokenizer(_Tokenizer):
         return "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c)[0] != "C")
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the positions of tokens."""
+        """Yield (begin, end) of each token; special tokens such as [CLS] stay whole."""
         at = 0
         for m in _UNUSED.finditer(text) if self.preserve else ():
             yield from self._words(text, at, m.start())
@@ -312,7 +321,10 @@ class BasicTokenizer(_Tokenizer):
         yield from self._words(text, at, len(text))
 
     def _words(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the positions of tokens in a part without special tokens."""
+        """Yield (begin, end) of each token between two positions, a part without special tokens.
+
+        Words are separated by spaces; punctuation signs and Chinese ideographs are tokens alone.
+        """
         i = begin
         while i < end:
             char, j = text[i], i + 1
@@ -337,7 +349,7 @@ class BasicTokenizer(_Tokenizer):
 
 
 def _folded(text: str) -> str:
-    """Return text in lower case without accents, with wide signs as narrow ones."""
+    """Return text in lower case without accents, with wide characters as narrow ones."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     apart = unicodedata.normalize("NFD", folded)
     return "".join(c for c in apart if unicodedata.category(c) != "Mn")

@@ -1,4 +1,7 @@
-"""Vocabularies and word vectors, and the transforms that look tokens up in them."""
+"""Vocabularies and word vectors, and the transforms that look tokens up in them.
+
+`dataset.text` exports them; the transforms are for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ __all__ = ["CharNGram", "FastText", "GloVe", "Lookup", "ToVectors", "Vectors", "
 
 
 def _words(owner: str, name: str, words: Any) -> list[str]:
-    """Return a list of different strings."""
+    """Return the argument `name` if it is a list of distinct strings; raise otherwise."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(w, str) for w in words):
         raise ArgumentError(f"{owner}: got {name}={words!r}; wanted a list of strings")
     if len(set(words)) != len(words):
@@ -29,7 +32,7 @@ def _words(owner: str, name: str, words: Any) -> list[str]:
 
 
 def _lines(owner: str, path: str | os.PathLike[str]) -> list[str]:
-    """Return the lines of a text file."""
+    """Return the lines of a UTF-8 file without their ends; `owner` is the caller in errors."""
     try:
         return pathlib.Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -55,7 +58,7 @@ class Vocab:
 
     @classmethod
     def _made(cls, ids: dict[str, int]) -> Vocab:
-        """Return a vocabulary of the given ids."""
+        """Create a vocabulary from a dictionary of token numbers by token."""
         found = cls()
         found._ids = ids
         found._tokens = {i: w for w, i in ids.items()}

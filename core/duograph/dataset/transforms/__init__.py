@@ -1,4 +1,7 @@
-"""Transforms of arrays of any kind, for `Dataset.map` (`mindspore.dataset.transforms`)."""
+"""Transforms of arrays of any kind, for `Dataset.map` (`mindspore.dataset.transforms`).
+
+Users import them from here; `functions` defines them.
+"""
 
 from __future__ import annotations
 

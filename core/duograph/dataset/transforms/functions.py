@@ -1,4 +1,7 @@
-"""Transforms of arrays of any kind, for `Dataset.map` (`mindspore.dataset.transforms`)."""
+"""Transforms of arrays of any kind, such as Compose, OneHot and TypeCast.
+
+`dataset.transforms` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 

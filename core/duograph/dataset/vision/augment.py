@@ -1,4 +1,7 @@
-"""Automatic augmentation policies, and transforms of batches that mix images."""
+"""Automatic augmentation policies, and transforms of batches that mix images.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ Transform: TypeAlias = Callable[[Any], Any]
 
 
 def _operation(name: str, size: tuple[int, int], m: float, method: Inter, fill: Ints) -> Transform:
-    """Return the transform of a name in the policies, with a magnitude."""
+    """Return the transform that a policy calls `name`, such as "ShearX", with magnitude `m`.
+
+    `size` is (height, width) of the image; `method` and `fill` are for geometric transforms.
+    """
     height, width = size
     if name in ("ShearX", "ShearY"):
         angle = float(np.degrees(np.arctan(m)))
@@ -70,7 +76,11 @@ _Space: TypeAlias = dict[str, tuple[Array | None, bool]]
 
 
 def _space(bins: int, size: tuple[int, int], wide: bool = False, auto: bool = False) -> _Space:
-    """Return the magnitudes of each operation, and whether their sign is random."""
+    """Return, for each operation of a policy, its `bins` magnitudes and whether a sign is drawn.
+
+    Magnitudes are None for operations without one. `wide` and `auto` select the ranges of
+    TrivialAugment and AutoAugment.
+    """
     height, width = size
     part = 0.99 if wide else 0.9
     lowest = 6 if wide else 4
@@ -100,7 +110,7 @@ def _space(bins: int, size: tuple[int, int], wide: bool = False, auto: bool = Fa
 
 
 class _Policy:
-    """Base class of transforms that apply operations of a policy."""
+    """Base class of transforms that apply operations of an augmentation policy to an image."""
 
     def __init__(self, interpolation: Inter, fill_value: Ints) -> None:
         owner = type(self).__name__
@@ -114,7 +124,10 @@ class _Policy:
         self.fill_value = fill_value
 
     def _applied(self, image: Any, space: _Space, name: str, at: int, sign: bool) -> Any:
-        """Return an operation's result, with the magnitude number `at`."""
+        """Apply the operation `name` to an image, with magnitude number `at`; return the result.
+
+        `sign` makes the magnitude negative if the operation has signs.
+        """
         magnitudes, signed = space[name]
         m = 0.0 if magnitudes is None else float(magnitudes[at])
         m = -m if signed and sign else m
@@ -123,7 +136,7 @@ class _Policy:
 
 
 def _size(owner: str, image: Any) -> tuple[int, int]:
-    """Return (height, width) of an image with three channels."""
+    """Return (height, width) of an RGB image, an array or a Pillow image."""
     if hasattr(image, "getbands"):
         return image.size[1], image.size[0]
     if np.ndim(image) != 3 or np.shape(image)[2] != 3:
@@ -246,7 +259,10 @@ ShearX 7 2 Invert 1 0"""
 
 
 def _parsed(text: str) -> list[list[tuple[str, float, int]]]:
-    """Return the pairs of operations of a policy's text."""
+    """Parse a policy's text to a list of pairs of operations.
+
+    An operation is (name, probability, number of the magnitude).
+    """
     found = []
     for pair in text.replace("\n", "").split("|"):
         w = pair.split()
@@ -297,7 +313,7 @@ class AutoAugment(_Policy):
 
 
 def _functions(owner: str, name: str, value: Any) -> list[Transform]:
-    """Return a list of functions."""
+    """Return the argument `name` as a list if it is a non-empty list of functions; else raise."""
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a list of transforms")
     for f in value:
@@ -387,7 +403,10 @@ class RandomSelectSubpolicy:
 
 
 def _one_hot(owner: str, image: Any, label: Any) -> tuple[Array, Array]:
-    """Return a batch of images (N, ...) and its labels (N, C) or (N, rows, C)."""
+    """Check a batch of images (N, ...) and of one-hot labels; return both as arrays.
+
+    Labels are (N, classes) or (N, rows, classes).
+    """
     images, labels = np.asarray(image), np.asarray(label)
     if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
         raise ShapeError(

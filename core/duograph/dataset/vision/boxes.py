@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _checked(owner: str, image: Any, boxes: Any) -> tuple[Array, Array]:
-    """Return the image and a copy of its boxes, which must lie inside it."""
+    """Check that all boxes lie inside an image; return the image and a copy of the boxes."""
     array, found = checked_image(owner, image), np.array(boxes)
     if found.ndim != 2 or found.shape[1] < 4:
         raise ShapeError(f"{owner}: got boxes of shape {found.shape}; wanted (n, 4)")
@@ -47,7 +47,10 @@ def _checked(owner: str, image: Any, boxes: Any) -> tuple[Array, Array]:
 
 
 def _clipped(boxes: Array, height: int, width: int) -> Array:
-    """Return boxes cut at the border of an image; those outside have no area and are removed."""
+    """Cut boxes at the border of an image and remove those outside of it.
+
+    If none is left, the result is one box of zeros.
+    """
     left, top = np.clip(boxes[:, 0], 0, width), np.clip(boxes[:, 1], 0, height)
     right = np.clip(boxes[:, 0] + boxes[:, 2], 0, width)
     bottom = np.clip(boxes[:, 1] + boxes[:, 3], 0, height)
@@ -61,7 +64,7 @@ def _clipped(boxes: Array, height: int, width: int) -> Array:
 
 
 def _scaled(boxes: Array, y: float, x: float) -> Array:
-    """Return boxes multiplied along both axes."""
+    """Return boxes with their positions and sizes multiplied by `x` and `y`."""
     made = boxes.copy()
     factors = np.array([x, y, x, y])
     made[:, :4] = (boxes[:, :4] * factors).astype(boxes.dtype)

@@ -1,4 +1,7 @@
-"""Transforms between colour spaces, and between orders and numbers of channels."""
+"""Transforms between colour spaces, and between orders and numbers of channels.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,10 @@ class ConvertColor(ImageTransform):
 
 
 def _channels_first(owner: str, image: Any, is_hwc: bool) -> Array:
-    """Return images (..., 3, H, W) as (..., H, W, 3)."""
+    """Return RGB images with the channels on the last axis, (..., H, W, 3).
+
+    They have the channels last already if `is_hwc` is set, else before height and width.
+    """
     array = np.asarray(image)
     if array.ndim not in (3, 4) or array.shape[-1 if is_hwc else -3] != 3:
         raise ShapeError(

@@ -119,7 +119,7 @@ def write_file(filename: str | os.PathLike[str], data: ArrayLike) -> None:
 
 
 def _bytes(owner: str, data: Any) -> Array:
-    """Return bytes as a uint8 array with one axis."""
+    """Convert the bytes of a file, an array or Tensor, to a 1-d uint8 array; raise otherwise."""
     found = np.asarray(getattr(data, "asnumpy", lambda: data)())
     if found.dtype != np.uint8 or found.ndim != 1:
         raise ArgumentError(
@@ -161,7 +161,7 @@ def read_image(
 
 
 def _checked_image(owner: str, image: Any) -> Array:
-    """Return an image to encode as uint8 (H, W, C) or (H, W)."""
+    """Return an image to be encoded as a uint8 array (H, W, 3) or (H, W); raise otherwise."""
     found = np.asarray(getattr(image, "asnumpy", lambda: image)())
     if found.dtype != np.uint8:
         raise ArgumentError(f"{owner}: got {found.dtype}; wanted uint8")
@@ -175,7 +175,7 @@ def _checked_image(owner: str, image: Any) -> Array:
 
 
 def _level(owner: str, name: str, value: object, low: int, high: int) -> int:
-    """Return an encoder option if it is an int in [low, high]."""
+    """Return the encoder option `name` if it is an int in [low, high]; raise otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted an int")
     if not low <= value <= high:
@@ -232,7 +232,7 @@ def encode_png(image: Any, compression_level: int = 6) -> Array:
 
 
 def _encoded(owner: str, image: Any, kind: str, **options: int) -> Array:
-    """Return the bytes of a file of an image."""
+    """Encode an image to the format `kind`, such as "PNG"; return the file's bytes as uint8."""
     file = io.BytesIO()
     pillow(owner).fromarray(_checked_image(owner, image)).save(file, kind, **options)
     return np.frombuffer(file.getvalue(), np.uint8).copy()
@@ -273,7 +273,7 @@ def write_png(filename: str | os.PathLike[str], image: Any, compression_level: i
 
 
 def _plain(owner: str, image: Any) -> Any:
-    """Return the shape of an image that is an array, a Tensor or of Pillow."""
+    """Return the shape of an array or Tensor, or (height, width, channels) of a Pillow image."""
     if hasattr(image, "getbands"):
         return (image.size[1], image.size[0], len(image.getbands()))
     shape = getattr(image, "shape", None)

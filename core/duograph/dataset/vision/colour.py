@@ -1,6 +1,7 @@
-"""Transforms of colours: brightness, contrast, saturation, hue, sharpness, histograms, channels.
+"""Transforms of colours: brightness, contrast, saturation, hue, sharpness, histograms.
 
-Arrays are computed as OpenCV does, Pillow images by Pillow.
+`dataset.vision` exports them for `Dataset.map`. Arrays are computed as OpenCV does, Pillow images
+by Pillow.
 """
 
 from __future__ import annotations
@@ -51,21 +52,24 @@ def checked_rgb(owner: str, image: Array) -> Array:
 
 
 def _bytes(owner: str, image: Array) -> Array:
-    """Return an image if it is of uint8."""
+    """Return `image` if its dtype is uint8; raise otherwise."""
     if image.dtype != np.uint8:
         raise ArgumentError(f"{owner}: got an image of {image.dtype}; wanted uint8")
     return image
 
 
 def _blend(first: Array, second: Array, factor: float) -> Array:
-    """Return the first image where the factor is 0 and the second where it is 1, in float32."""
+    """Return ``first * (1 - factor) + second * factor``, computed in float32.
+
+    The result is clamped to the range of the dtype of `second`, which it has.
+    """
     weight = np.float32(factor)
     found = first.astype(np.float32) * (np.float32(1) - weight) + second.astype(np.float32) * weight
     return saturated(found, second.dtype)
 
 
 def _enhanced(kind: str, image: Any, factor: float) -> Any:
-    """Return what a class of Pillow's module ImageEnhance makes of a Pillow image."""
+    """Enhance a Pillow image by the class `kind` of Pillow's module ImageEnhance; return it."""
     pillow(kind)
     from PIL import ImageEnhance
 
@@ -73,7 +77,7 @@ def _enhanced(kind: str, image: Any, factor: float) -> Any:
 
 
 def _ops(name: str, image: Any, *arguments: Any) -> Any:
-    """Return what a function of Pillow's module ImageOps makes of a Pillow image."""
+    """Return the result of Pillow's function ``ImageOps.name`` for a Pillow image."""
     pillow(name)
     from PIL import ImageOps
 
@@ -243,7 +247,7 @@ def _to_hsv(image: Array) -> tuple[Array, Array, Array]:
 
 
 def _from_hsv(h: Array, s: Array, v: Array) -> Array:
-    """Return uint8 RGB from what `_to_hsv` returned."""
+    """Convert (hue, saturation, value), as `_to_hsv` returns them, to a uint8 RGB image."""
     at = h.astype(np.float32) * np.float32(6 / 255)
     sector = np.floor(at).astype(np.int64) % 6
     f = at - np.floor(at)
@@ -292,7 +296,10 @@ class AdjustHue(ImageTransform):
 
 
 def _by_channel(image: Array, function: Callable[[Array], Array]) -> Array:
-    """Return an image with a table of 256 values, computed from each channel, applied to it."""
+    """Map the values of each channel by a table; return the image.
+
+    `function` computes the table of 256 values from the channel.
+    """
     flat = image if image.ndim == 3 else image[..., None]
     made = np.stack([function(flat[..., c])[flat[..., c]] for c in range(flat.shape[2])], -1)
     return made.astype(np.uint8).reshape(image.shape)
@@ -347,7 +354,11 @@ class AutoContrast(ImageTransform):
 
     @staticmethod
     def _without(counts: Array, cut: int, order: Sequence[int]) -> int:
-        """Remove `cut` pixels from the counts, in an order of values."""
+        """Remove `cut` pixels from the histogram `counts`, in place.
+
+        `order` lists the pixel values, those to be removed first. Returns how many of the `cut`
+        pixels could not be removed.
+        """
         for v in order:
             taken = min(cut, int(counts[v]))
             counts[v] -= taken

@@ -1,4 +1,7 @@
-"""Transforms of the values and kinds of images: files, Pillow images, dtypes, normalisation."""
+"""Transforms of the values and kinds of images: files, Pillow images, dtypes, normalisation.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Enumerations of image transforms: interpolation, borders, colours and formats."""
+"""Enumerations of image transforms: interpolation, borders, colours and formats.
+
+Users pass the members to the transforms of this package.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Transforms that erase parts of images."""
+"""Transforms that erase parts of images, such as CutOut and RandomErasing.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Transforms that resize, rotate, shear or warp images."""
+"""Transforms that resize, rotate, shear or warp images.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ WARPS = (Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA)
 
 
 def _resized(owner: str, image: Array, height: int, width: int, method: Inter) -> Array:
-    """Resize an array; ANTIALIAS goes through Pillow's filter."""
+    """Resize an array (H, W, ...) by `method`; ANTIALIAS uses Pillow's filter."""
     if method == Inter.ANTIALIAS:
         picture = picture_like(image, owner).resize((width, height), PILLOW[method])
         found = np.array(picture)
@@ -171,7 +174,7 @@ class ResizedCrop(ImageTransform):
         self.interpolation = checked_method("ResizedCrop", interpolation, _ALL)
 
     def _inside(self, height: int, width: int) -> None:
-        """Check that the rectangle is inside an image."""
+        """Raise ArgumentValueError unless the rectangle to crop lies in an image of this size."""
         top, left, h, w = self.box
         if top + h > height or left + w > width:
             raise ArgumentValueError(
@@ -297,7 +300,10 @@ class RandomCropDecodeResize(RandomResizedCrop):
 
 
 def _rotation(angle: float, centre: tuple[float, float]) -> Array:
-    """Return the (2, 3) map of a rotation by degrees counter-clockwise about (x, y)."""
+    """Return the matrix (2, 3) of a rotation about the point `centre` = (x, y).
+
+    The angle is in degrees, counter-clockwise on the screen.
+    """
     a, b = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     x, y = centre
     return np.array([[a, b, (1 - a) * x - b * y], [-b, a, b * x + (1 - a) * y]])
@@ -548,7 +554,10 @@ class RandomAffine(ImageTransform):
 def _two_ranges(
     owner: str, name: str, value: Any, low: float, high: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return ranges along x and y from two or four numbers; None is no range."""
+    """Return the ranges along x and y, from a list of two or four numbers; None is (0, 0) twice.
+
+    Two numbers are the range along x, and that along y is (0, 0).
+    """
     if value is None:
         return (0.0, 0.0), (0.0, 0.0)
     if not isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
 """What all image transforms share: kinds of images, checks of arguments, and base classes.
 
-An image is an array (H, W, C) or (H, W), or a Pillow image. A transform of a Pillow image returns
-one.
+The other modules of `dataset.vision` use it. An image is an array (H, W, C) or (H, W), or a Pillow
+image. A transform of a Pillow image returns one.
 """
 
 from __future__ import annotations
@@ -105,11 +105,14 @@ class ImageTransform(HostTransform):
         return self._array(checked_image(type(self).__name__, image))
 
     def _array(self, image: Array) -> Array:
-        """Return the transform of an array."""
+        """Return the transformed image of an array (H, W, C) or (H, W).
+
+        Every transform overrides it.
+        """
         raise NotImplementedError
 
     def _picture(self, image: Any) -> Any:
-        """Return the transform of a Pillow image."""
+        """Return the transformed image of a Pillow image, a Pillow image too."""
         return picture_like(self._array(np.array(image)), type(self).__name__)
 
 

@@ -1,4 +1,7 @@
-"""Transforms that crop, pad, flip, cut into patches or erase parts of images."""
+"""Transforms that crop, pad, flip, cut into patches or erase parts of images.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 

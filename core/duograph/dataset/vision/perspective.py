@@ -1,4 +1,7 @@
-"""Transforms that warp images as a change of the point of view does."""
+"""Transforms that warp images as a change of the point of view does.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ __all__ = ["Perspective", "RandomPerspective"]
 
 
 def _projection(begin: Array, end: Array) -> Array:
-    """Return the (3, 3) projective map that takes four points to four others."""
+    """Return the matrix (3, 3) of the projective map from four points to four others.
+
+    `begin` and `end` have shape (4, 2). Raises ArgumentValueError if there is no such map.
+    """
     rows, right = [], []
     for (x, y), (u, v) in zip(begin, end):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]

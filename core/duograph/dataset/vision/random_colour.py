@@ -1,4 +1,7 @@
-"""Transforms that change the colours of images at random."""
+"""Transforms that change the colours of images at random.
+
+`dataset.vision` exports them for `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ __all__ = [
 
 
 class _WithProbability:
-    """Base class of transforms that are applied with a probability."""
+    """Base class of transforms that apply another transform with probability `prob`.
+
+    A subclass sets `_transform`.
+    """
 
     _transform: ImageTransform
 
@@ -223,7 +229,7 @@ class RandomSolarize(ImageTransform):
 
 
 class _RandomFactor:
-    """Base class of transforms with a random factor."""
+    """Base class of transforms whose factor is drawn uniformly from a range for each image."""
 
     _transform: Callable[[float], ImageTransform]
 

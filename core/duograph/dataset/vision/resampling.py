@@ -26,7 +26,11 @@ def _cubic(t: Array, a: float) -> Array:
 
 
 def _taps(n: int, out: int, method: Inter) -> tuple[Array, Array]:
-    """Return source positions and weights, each (out, k), that resize n samples to `out`."""
+    """Return the samples to read for resizing an axis from n to `out` samples by `method`.
+
+    The result is (positions, weights), both (out, k): output sample i is the weighted sum of the
+    samples at positions[i].
+    """
     scale = n / out
     if method == Inter.NEAREST:
         at = np.minimum((np.arange(out) * scale).astype(np.int64), n - 1)
@@ -55,7 +59,7 @@ def _taps(n: int, out: int, method: Inter) -> tuple[Array, Array]:
 
 
 def _area_taps(n: int, out: int) -> tuple[Array, Array]:
-    """Return positions and weights of the mean over each output sample's interval."""
+    """Return (positions, weights), (out, k), that average over each output sample's interval."""
     scale = n / out
     begin, end = np.arange(out) * scale, (np.arange(out) + 1) * scale
     k = int(np.ceil(scale)) + 1
@@ -66,7 +70,10 @@ def _area_taps(n: int, out: int) -> tuple[Array, Array]:
 
 
 def _pillow_taps(n: int, out: int) -> tuple[Array, Array]:
-    """Return positions and weights of Pillow's bicubic filter, which averages when it shrinks."""
+    """Return (positions, weights), (out, k), of Pillow's bicubic filter.
+
+    It averages over more samples when the image shrinks.
+    """
     scale = n / out
     width = max(scale, 1.0)
     centre = (np.arange(out) + 0.5) * scale
@@ -83,7 +90,7 @@ def _pillow_taps(n: int, out: int) -> tuple[Array, Array]:
 
 
 def _along(array: Array, positions: Array, weights: Array, axis: int) -> Array:
-    """Return the weighted sum of samples along an axis."""
+    """Return the sums of samples at `positions`, times `weights`, both (out, k), along an axis."""
     shape = [1] * array.ndim
     shape[axis] = -1
     found = np.take(array, positions[:, 0], axis) * weights[:, 0].reshape(shape)
@@ -128,7 +135,7 @@ def resized(image: Array, height: int, width: int, method: Inter) -> Array:
 
 
 def _enlarging(n: int, out: int) -> tuple[Array, Array]:
-    """Return positions and weights of AREA where one of the two axes grows."""
+    """Return (positions, weights), (out, 2), for INTER_AREA where one of the two axes grows."""
     scale = n / out
     low = np.floor(np.arange(out) * scale)
     t = (np.arange(out) + 1) - (low + 1) / scale
@@ -139,7 +146,10 @@ def _enlarging(n: int, out: int) -> tuple[Array, Array]:
 
 
 def _fixed_point(image: Array, rows: tuple[Array, Array], columns: tuple[Array, Array]) -> Array:
-    """Resize uint8 with weights of 11 bits, as OpenCV does."""
+    """Resize a uint8 image with integer weights of 11 bits, as OpenCV does.
+
+    `rows` and `columns` are the (positions, weights) of the two axes.
+    """
     across = _along(image.astype(np.int64), columns[0], np.rint(columns[1] * _ONE).astype(int), 1)
     weights = np.rint(rows[1] * _ONE).astype(int)
     if weights.shape[1] == 2:
@@ -155,7 +165,10 @@ def _fixed_point(image: Array, rows: tuple[Array, Array], columns: tuple[Array, 
 
 
 def _pillow_fixed(image: Array, rows: tuple[Array, Array], columns: tuple[Array, Array]) -> Array:
-    """Resize uint8 with weights of 22 bits and rounding between the two passes, as Pillow does."""
+    """Resize a uint8 image with integer weights of 22 bits, as Pillow does.
+
+    It rounds between the passes over columns and rows, whose (positions, weights) are given.
+    """
     found = image.astype(np.int64)
     for (positions, weights), axis in ((columns, 1), (rows, 0)):
         fixed = np.where(weights < 0, np.ceil(weights * (1 << 22) - 0.5), np.floor(
@@ -218,7 +231,10 @@ def warped_perspective(
 
 
 def _gathered(image: Array, at_x: Array, at_y: Array, method: Inter, fill: Array) -> Array:
-    """Return interpolated values at positions in units of 1 (NEAREST) or 1/32 pixel."""
+    """Interpolate an image at the positions (at_x, at_y); positions outside have the value `fill`.
+
+    Positions are integers in units of a pixel for NEAREST, else of 1/32 pixel.
+    """
     flat = image if image.ndim == 3 else image[..., None]
     h, w = flat.shape[:2]
     fill = np.broadcast_to(np.asarray(fill, np.float64).ravel()[: flat.shape[2]], flat.shape[2:])
@@ -249,7 +265,7 @@ def _gathered(image: Array, at_x: Array, at_y: Array, method: Inter, fill: Array
 
 
 def _weights(fractions: Array, method: Inter) -> Array:
-    """Return the weights of neighbouring pixels at fractions in units of 1/32."""
+    """Return the weights of the 2 or 4 neighbouring pixels at fractions in units of 1/32 pixel."""
     t = fractions / _FRACTIONS
     if method == Inter.BICUBIC:
         return _cubic(t, -0.75)

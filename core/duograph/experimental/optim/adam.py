@@ -92,7 +92,7 @@ class Adam(Optimizer):
         self.state_step.set_data(self.state_step + 1.0)
 
     def _correction(self, beta: float) -> Tensor:
-        """Return ``1 - beta ** t``, computed without cancellation."""
+        """Return ``1 - beta ** t`` for the present step t, computed without cancellation."""
         step = self.state_step.reshape(())
         return -ops.expm1(step * math.log(beta)) if beta else ops.ones_like(step)
 

@@ -45,7 +45,7 @@ class StepCounting(CheckedOptimizer):
 
     @property
     def _step(self) -> Tensor:
-        """The number of the present step."""
+        """The number of the present step, a 0-d float32 Tensor; the first step is `_first`."""
         return self.step_t + (self._first - 1.0)
 
 
@@ -64,7 +64,7 @@ def check_settings(owner: str, group: dict[str, Any]) -> None:
 
 
 def write(param: Parameter, value: Tensor) -> None:
-    """Write a new value of a Parameter, in its dtype."""
+    """Assign `value`, cast to the Parameter's dtype, to `param`."""
     param.set_data(value.astype(param.dtype))
 
 

@@ -112,7 +112,10 @@ class Optimizer(Cell):
             setattr(self, name, self._extended_state(name))
 
     def _group(self, owner: str, group: Any, known: Sequence[Parameter]) -> dict[str, Any]:
-        """Return a parameter group with all settings; `known` are the Parameters of others."""
+        """Check a parameter group; return it with defaults for the settings that it lacks.
+
+        `known` are the Parameters of other groups, which it may not contain.
+        """
         if not isinstance(group, dict) or "params" not in group:
             raise ArgumentError(
                 f"{owner}: got a group {group!r}; wanted a dictionary with the key 'params'"
@@ -163,7 +166,7 @@ class Optimizer(Cell):
         return self._extended_state(name)
 
     def _extended_state(self, name: str) -> ParameterTuple:
-        """Create the state that Parameters lack; return that of all."""
+        """Create the state `name` for Parameters that lack it; return that of all Parameters."""
         init, only_if, scalar = self._states[name]
         known = self._state_by_id[name]
         for group in self.param_groups:
@@ -186,13 +189,13 @@ class Optimizer(Cell):
     def _decay_weight(
         self, weight_decay: float, params: Sequence[Parameter], gradients: Sequence[Tensor]
     ) -> tuple[Tensor, ...]:
-        """Return the gradients, with the Parameters times the weight decay added."""
+        """Return each gradient plus ``weight_decay`` times its Parameter."""
         if not weight_decay:
             return tuple(gradients)
         return tuple(g + p * weight_decay for p, g in zip(params, gradients, strict=True))
 
     def gradient(self, param: Parameter, grad: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return a gradient with the sign of `maximize` and the weight decay of its group."""
+        """Return a gradient, negated for `maximize`, with the group's weight decay added."""
         signed = -grad if group.get("maximize") else grad
         return self._decay_weight(group["weight_decay"], (param,), (signed,))[0]
 

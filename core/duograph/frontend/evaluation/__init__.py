@@ -1,5 +1,7 @@
 """Evaluates Python source into a graph: expressions, statements, calls, branches and loops.
 
+`compiler.evaluate` starts an evaluation; the user's objects are never changed while one goes on.
+
 To support a new kind of syntax, write a function `(ev, frame, node)` in the module of its group
 (`expressions`, `operators`, `statements`, `loop_statements`, `exceptions`, `patterns`), register it
 with `@dispatch.syntax(ast.Kind)`, and add programs to `tests/frontend`. An expression's function

@@ -1,10 +1,11 @@
 """Refuses writes in place to a tensor that a graph condition may have chosen among several.
 
-After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
-write is refused while code or an object from outside can still reach y or z, be it from before the
-condition or made in a branch of it. Giving x to an outside object is refused if that object would
-have to receive y or z itself; whether `x is y` is refused, too. `evaluator`, `branches`,
-`graph_loops`, `host` and `operators` call this module; it never changes a tensor.
+After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value. The
+write is therefore refused while code or an object from outside can still reach y or z. They may
+exist before the condition or be made in a branch of it. `host` and `identity` use the same records
+to refuse that such an x is stored in an outside object, or compared with `is`. `join`,
+`branch_ends`, `graph_loops` and `recursion` record which tensors a value may be. The module never
+changes a tensor.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from ..values.functions import Function
 
 
 def tensor_behind(ev: Evaluation, value: Value) -> Value:
-    """Return the tensor of a value at the end of a branch, for `note_candidates`.
+    """Return the tensor that received `value` by an in-place write of a branch; else `value`.
 
-    It is the value itself, or the older tensor into which the branch wrote it.
+    It is the tensor whose identity `note_candidates` must record.
     """
     origin = ev.origins.get(id(value))
     return value if origin is None else origin[1]
@@ -38,7 +39,7 @@ def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
 
 
 def check_not_shared(ev: Evaluation, target: Value) -> None:
-    """Raise if an in-place change of a tensor could also change another visible tensor.
+    """Raise if an in-place change of a tensor could also change another reachable tensor.
 
     Raises:
         UnsupportedSyntaxError: a graph condition decides whether the two are one tensor.
@@ -55,12 +56,18 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
 
 
 def may_have_object(ev: Evaluation, value: Value) -> bool:
-    """Return whether Python may hold a tensor as an object, or one that it may turn out to be."""
+    """Return whether Python may hold, at run time, the object of a tensor or of a candidate.
+
+    A candidate is a tensor that `value` may turn out to be at run time.
+    """
     return any(_has_object(ev, x) for x in possibilities(ev, value).values())
 
 
 def _has_object(ev: Evaluation, tensor: Value) -> bool:
-    """Return whether Python holds a tensor as an object when the graph runs."""
+    """Return whether Python holds an object of a tensor when the graph runs.
+
+    True for arguments, tensors from outside, and tensors that were given to Python code.
+    """
     if id(tensor) in ev.host_objects:
         return True
     if isinstance(tensor, GraphTensor):
@@ -70,7 +77,7 @@ def _has_object(ev: Evaluation, tensor: Value) -> bool:
 
 
 def reachable_alias(ev: Evaluation, target: Value) -> bool:
-    """Return whether code can reach another tensor that may be the same one at run time."""
+    """Return whether code can reach another tensor that may be the same as `target` at run time."""
     mine = possibilities(ev, target)
     found = {
         id(made): made
@@ -83,7 +90,7 @@ def reachable_alias(ev: Evaluation, target: Value) -> bool:
 
 
 def possibilities(ev: Evaluation, value: Value) -> dict[int, Value]:
-    """Return a tensor and all tensors that it may turn out to be at run time, by id."""
+    """Return, by id, a tensor and all tensors that it may turn out to be at run time."""
     found = {id(value): value}
     waiting = [value]
     while waiting:
@@ -95,7 +102,11 @@ def possibilities(ev: Evaluation, value: Value) -> dict[int, Value]:
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
-    """Yield the tensors that the evaluated program or outside code can still reach."""
+    """Yield the tensors that the evaluated program or outside code can still reach.
+
+    Args:
+        found: the tensors of interest by id; others may be yielded, too.
+    """
     yield from (made for made, _, _ in ev.inputs.arguments)
     for k, x in found.items():
         if k in ev.inputs.locations or (k in ev.host_objects and k not in ev.joined_objects):

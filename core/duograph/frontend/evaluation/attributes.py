@@ -1,7 +1,8 @@
 """Evaluates reads, writes and deletions of attributes in compiled code.
 
-A read is captured. A write is an effect of the graph, unless the object was made at compile time;
-the user's object itself is never changed while compiling.
+Expressions, assignments and built-in functions call this module. A read is captured. A write is an
+effect of the graph, unless the object was made at compile time; the user's object itself is never
+changed while compiling.
 """
 
 from __future__ import annotations
@@ -39,9 +40,13 @@ _OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
-    """Trace the expression `owner.name`; capture the value if the object is not made while tracing.
+    """Trace the expression `owner.name` and return its value.
 
-    `node` is the attribute's syntax, for the name in messages.
+    Attributes of objects from outside are captured. A property or `__getattr__` of the user is
+    evaluated from source.
+
+    Args:
+        node: the attribute's syntax, for the name in messages.
     """
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
@@ -103,7 +108,7 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
 
 
 def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
-    """Return the value that the function has assigned to an attribute of an outside object."""
+    """Return the value that the function itself has assigned to an outside object's attribute."""
     value = ev.outside.values[key]
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
@@ -113,7 +118,10 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
 
 
 def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Return an attribute of an object that evaluated code made; its class is from outside."""
+    """Return an attribute of an object that evaluated code made.
+
+    A value that the class holds, such as a method, is captured: the class is from outside.
+    """
     if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
         ev.captures.class_attribute(type(owner), name)
         if _staged_property(owner, name):
@@ -126,7 +134,10 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
-    """Return an attribute of `super()` by Python's rules of lookup; capture where it was found."""
+    """Return an attribute of `super()` by Python's rules of lookup.
+
+    The classes that the lookup visits are captured, so that a guard notices a change.
+    """
     held_by, found = _next_class(ev, owner, name)
     receiver = owner.__self__
     users = held_by is not None and not is_framework(held_by.__module__)
@@ -149,7 +160,10 @@ def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
 
 
 def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, Value]:
-    """Return the class in which `super()` finds a name, and what it finds; capture the search."""
+    """Return (class, value) where `super()` finds a name; (None, MISSING) if it does not.
+
+    Every class of the user that the search visits is captured.
+    """
     classes = owner.__self_class__.__mro__
     if not isinstance(owner.__self__, type):
         ev.captures.class_of(owner.__self__)
@@ -231,7 +245,10 @@ def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value
 
 
 def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
-    """Return the error for an attribute that only Python can set; LAX then runs line by line."""
+    """Return the error for an attribute operation that compiled code cannot follow.
+
+    At LAX the function then runs line by line.
+    """
     return UnsupportedSyntaxError(
         f"setattr: {what} inside jit: {name!r} of {type(owner).__name__}",
         construct="setattr",
@@ -260,13 +277,13 @@ def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, nod
 
 
 def _staged_property(owner: Value, name: str) -> bool:
-    """Return whether attribute `name` of an object is a property that a user's class defines."""
+    """Return whether attribute `name` is a property of a class that is not duograph's."""
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
 def _property(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Trace the getter of a property of a user's class into the graph."""
+    """Trace the getter of a property of a user's class, and return its result."""
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
@@ -311,7 +328,7 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
-    """Carry out `owner.name = value` at compile time, or append a graph node that does at run time.
+    """Trace `owner.name = value`: done now for objects of evaluated code, else by a graph node.
 
     Raises:
         UnsupportedSyntaxError: at STRICT, the attribute of an outside object is no Parameter; or a
@@ -394,7 +411,7 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
 
 
 def _stores_attribute(owner: Value, found: Value) -> bool:
-    """Return whether an object stores what is assigned to an attribute, and runs no other code.
+    """Return whether assigning to an attribute only stores the value in the object.
 
     Args:
         owner: the object.
@@ -428,7 +445,7 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 
 
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
-    """Evaluate `del owner.name`; refuse the deletion if the object is from outside."""
+    """Trace `del owner.name`; refuse the deletion if the object is from outside."""
     get_attribute(ev, owner, name)
     kind: Value = type(owner)
     plain = kind.__delattr__ is object.__delattr__ and name in getattr(owner, "__dict__", ())

@@ -22,7 +22,7 @@ from .truth import either
 
 
 def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
-    """Trace a block's statements one after the other and return the `Flow` of the block.
+    """Trace a block's statements in order; return the block's `Flow`, which says how it ended.
 
     If a graph condition decides whether a statement leaves the block, the statements after it
     become a branch.
@@ -51,9 +51,14 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
 
 
 def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
-    """Trace the remaining statements of a block as a branch, run if `flow` did not leave the block.
+    """Trace the rest of a block as a branch, run if no earlier statement left the block.
 
-    `flow` is how the block ended so far, with flags that the graph computes.
+    Args:
+        flow: how the block ended so far, with flags that the graph computes.
+        run: evaluates the remaining statements.
+
+    Returns:
+        the joined `Flow` of the whole block.
     """
     stopped = either(either(flow.ret, flow.brk), flow.cont)
     return select(
@@ -68,9 +73,10 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
 
 
 def _certain(flow: Flow) -> Flow:
-    """Return the `Flow` of a block, given that one of its statements left the block.
+    """Return a block's `Flow`, given that one of its statements left the block.
 
-    If only one of return, break and continue is possible, its flag becomes True.
+    A `Flow` says how a block ended. If only one of return, break and continue is possible, its flag
+    becomes True. Otherwise the `Flow` is returned unchanged.
     """
     flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
     if sum(flags) == 1:

@@ -1,4 +1,4 @@
-"""Values as they are at the end of a branch, with what the branch wrote in place.
+"""Returns values as they are at the end of a branch, with what the branch wrote in place.
 
 `branches` undoes the writes of a branch to what existed before it; `join` then needs the tensors
 and containers with these writes. Nothing here evaluates source or changes a value.
@@ -24,6 +24,10 @@ def value_at_end(
 
     A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
     existed before stay the same object unless `deep`: their content is a change of its own.
+
+    Args:
+        changes: the locations that the branch wrote, with their content at its end.
+        depth: the nesting depth of the branch's graph.
     """
     if isinstance(value, GraphTensor):
         found = changes.get(("tensor", id(value), None))
@@ -64,7 +68,7 @@ def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
 def items_at_end(
     ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
 ) -> Value:
-    """Return a list or dict with its tensors' values as they are at the end of a branch.
+    """Return a list, tuple or dict with its tensors' values as they are at the end of a branch.
 
     Returns `value` itself if its items are the same objects in the same order.
 
@@ -87,9 +91,12 @@ def items_at_end(
 def content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
-    """Return a changed location's content as it is at the end of the branch.
+    """Return the content of a written location, with in-place changes that the branch made.
 
-    In-place changes of tensors in it by the branch are included.
+    Args:
+        location: a location that the branch wrote.
+        value: its content at the end of the branch.
+        child: the builder of the branch's graph.
     """
     if location.kind in ("list", "dict"):
         return items_at_end(ev, changes, value, value, child.depth, False)

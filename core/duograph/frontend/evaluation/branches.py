@@ -1,8 +1,8 @@
 """Evaluates both branches of a graph condition, undoes their writes and joins the results.
 
 `select` implements `if`, conditional expressions, `and`, `or` and comparison chains on a condition
-that the graph computes; it appends one `switch`. The writes of a branch are always undone; `select`
-then repeats the joined writes.
+that the graph computes; it appends one `switch`. Statements, operators and loops call it. The
+writes of a branch are always undone; `select` then repeats the joined writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Trace a branch into a new sub-graph, then undo the branch's changes of variables and objects.
+    """Trace a branch into a new sub-graph, then undo its changes of variables and objects.
 
     Returns:
         the sub-graph's builder, the branch's result, and the written locations with their content
@@ -57,7 +57,7 @@ def run_and_undo(
     """Trace code into the graph of `child`, then undo its changes of existing objects.
 
     Returns:
-        the result, and the locations written with their final content.
+        the result, and per written location its content at the end of the code.
     """
     journal = ev.journal
     journal.branches.append({})
@@ -110,7 +110,9 @@ def select(
     own: Value = None,
     late: bool = False,
 ) -> Value:
-    """Trace both branches of a condition, append a `switch`, and join their results and changes.
+    """Trace both branches of a condition, append a `switch`, and return the joined result.
+
+    Variables and objects that the branches wrote receive the joined values.
 
     Args:
         cond: a 0-d bool tensor, or a host bool.
@@ -118,7 +120,8 @@ def select(
         what: the name of the result in messages.
         names: the names of the branches in messages, else first.
         own: the variables of the function being evaluated; a branch that returns drops them.
-        late: whether reading a name that one branch binds is checked when the graph runs.
+        late: whether reading a name that only one branch binds is allowed, with a check that it is
+            bound when the graph runs.
     """
     known = set(ev.host_objects)
     branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
@@ -144,7 +147,7 @@ def select(
 
 
 def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
-    """Return the joined result of two branches; of one only, if the other always raises."""
+    """Return the joined result of two branches; if one always raises, the other's result."""
     dead = [isinstance(r, Flow) and r.dead for r in results]
     if all(dead):
         return results[0]
@@ -160,9 +163,12 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
 
 
 def _drops(result: Value, location: Location, own: Value) -> bool:
-    """Return whether what a branch assigned to a location is unused after the branch.
+    """Return whether no code after a branch can read what the branch assigned to a location.
 
     This is so if the branch raises, or returns from the function whose variables are `own`.
+
+    Args:
+        result: the result of the branch.
     """
     if not isinstance(result, Flow):
         return False
@@ -205,7 +211,7 @@ def is_outside_location(ev: Evaluation, location: Location) -> bool:
 
 
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
-    """Return whether two values are objects of one class that the traced code created."""
+    """Return whether evaluated code made both values, as objects of one class with attributes."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
         type(a) is type(b)
@@ -229,6 +235,10 @@ def _append(
     """Append a `switch` node that runs one of two sub-graphs, and return the node's results.
 
     Appends nothing if the sub-graphs have neither outputs nor effects.
+
+    Args:
+        builders: of the sub-graphs.
+        columns: per sub-graph, the values that are its outputs.
     """
     outer = list(dict.fromkeys([i for b in builders for i in b.outer]))
     if not columns[0] and not any([b.nodes for b in builders]):

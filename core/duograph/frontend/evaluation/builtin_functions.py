@@ -151,7 +151,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _class_of(ev: Evaluation, x: Value) -> Value:
-    """Return the class that `type(x)` reports in compiled code, e.g. Tensor, int."""
+    """Return the class that `type(x)` has in compiled code: Tensor for a graph tensor, say."""
     if isinstance(x, Choice):
         x.as_python()
     if isinstance(x, Function):
@@ -166,7 +166,7 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
 
 @replaces(isinstance)
 def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
-    """Trace `isinstance(x, kinds)`; Python tests a run-time object when the graph runs."""
+    """Trace `isinstance(x, kinds)`: return a bool, or a graph bool if Python must test later."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
     if isinstance(x, GraphScalar):
@@ -198,7 +198,7 @@ def _is_subclass(ev: Evaluation, x: Value, kinds: Value) -> Value:
 
 
 def _decides_itself(kinds: Value) -> bool:
-    """Return whether code of a metaclass, such as `ABCMeta`, decides what is of a user's class."""
+    """Return whether a class has a metaclass such as `ABCMeta`, whose code decides `isinstance`."""
     return any(
         type(k) is not type
         and isinstance(k, type)
@@ -240,7 +240,7 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
 
 
 def _looks_up_later(ev: Evaluation, owner: Value) -> bool:
-    """Return whether only Python can tell, when the graph runs, that an attribute is missing."""
+    """Return whether only Python can tell, when the graph runs, if an attribute exists."""
     return is_live(ev, owner) or special_method(ev, owner, "__getattribute__") is not None
 
 
@@ -403,7 +403,7 @@ def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
-    """Return an iterator over a value at compile time; a tensor yields its slices along axis 0."""
+    """Return an iterator at compile time over a value; over axis 0 if it is a tensor."""
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
@@ -575,7 +575,7 @@ _LOOK_AT_FRAMES = (
 
 
 def _needs_frame(function: Value) -> Callable[..., Value]:
-    """Return a function that refuses a call which looks at the frame of the caller."""
+    """Return the replacement of a function that looks at its caller's frame; it always raises."""
 
     def refuse(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         raise UnsupportedSyntaxError(

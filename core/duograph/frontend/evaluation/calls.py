@@ -2,7 +2,7 @@
 
 The handlers register in `dispatch.CALLABLES`. The user's functions are evaluated from source. The
 framework's functions run directly, and those of other libraries run at compile time if all
-arguments are known, otherwise with the graph.
+arguments are known, otherwise with the graph. A function with effects never runs at compile time.
 """
 
 from __future__ import annotations
@@ -136,7 +136,11 @@ def _call_methodcaller(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> 
 
 @calls(functools._lru_cache_wrapper)
 def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a function with a cache when the graph runs; what it does depends on earlier calls."""
+    """Append a host call of an `lru_cache` function, as its result depends on earlier calls.
+
+    Returns the result. A function that evaluated code has made is called now; at STRICT another one
+    is refused.
+    """
     if id(f) in ev.owned.objects:
         return native(ev, f, args, kwargs)
     if ev.strict:
@@ -160,7 +164,7 @@ def _call_number(ev: Evaluation, f: GraphScalar | Tensor, args: Args, kwargs: Kw
 
 @calls(object)
 def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a compiled function, an op, or an object with `__call__` into the graph."""
+    """Trace a call of an op, or of any object whose class has `__call__`; return its result."""
     kind = type(f)
     method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(f, Op) or is_framework(kind.__module__):
@@ -190,20 +194,24 @@ def _capture_options(ev: Evaluation, f: Value) -> None:
 
 
 def _framework_result(ev: Evaluation, found: Value) -> Value:
-    """Return a result of framework code; a view or an iterator in it was made for this call."""
+    """Return the result of framework code; record an iterator or a view as made by this call."""
     if hasattr(type(found), "__next__") or isinstance(found, WINDOWS):
         ev.owned.add(found)
     return found
 
 
 def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
-    """Return `f(*args, **kwargs)`, for a host call whose function is a value of the graph."""
+    """Return `f(*args, **kwargs)`; a host call runs it where the callable is a graph value."""
     return f(*args, **kwargs)
 
 
 @calls(types.FunctionType)
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a Python function of the user, the framework or another library."""
+    """Trace a call of a Python function and return its result.
+
+    A function of the user is evaluated from source. One of the framework or of another library runs
+    now, or as a host call.
+    """
     module = f.__module__
     if f is Cell.__call__ and args:
         return call_cell(ev, args[0], args[1:], kwargs, through_super=True)
@@ -227,7 +235,7 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a generator function at compile time, if it only computes with constants.
+    """Call a generator function at compile time and return the generator, if that has no effect.
 
     Raises:
         UnsupportedSyntaxError: it may have effects, whose order depends on its consumer, or an
@@ -261,7 +269,10 @@ _PURE_BUILTINS = {
 
 @calls(types.MethodType)
 def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a bound method; capture the attributes of a receiver that is a Cell."""
+    """Trace a call of a bound method and return its result.
+
+    The attributes of a receiver that is a Cell are captured.
+    """
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:
@@ -321,7 +332,10 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
 
 @calls(type)
 def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a class; record that the traced code made the object."""
+    """Trace a call of a class and return the object, recorded as made by evaluated code.
+
+    An `__init__` or `__new__` that the user wrote is evaluated.
+    """
     if issubclass(cls, Parameter):
         raise UnsupportedSyntaxError(
             "Parameter: got a Parameter made inside jit",
@@ -362,7 +376,10 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _has_hooks(cls: Value) -> bool:
-    """Return whether making an object of a dataclass runs code of the user."""
+    """Return whether the generated `__init__` of a dataclass calls code of the user.
+
+    That is `__post_init__` or a default factory.
+    """
     if not cls.__dataclass_params__.init or is_user_function(cls.__init__):
         return False
     if is_user_function(cls.__setattr__):
@@ -372,7 +389,10 @@ def _has_hooks(cls: Value) -> bool:
 
 
 def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace the generated `__init__` of a dataclass: its factories and `__post_init__`."""
+    """Do what the generated `__init__` of a dataclass does, and return the new object.
+
+    Default factories and `__post_init__` are evaluated.
+    """
     made = object.__new__(cls)
     ev.owned.add(made)
     given = inspect.signature(cls.__init__).bind(made, *args, **kwargs).arguments
@@ -417,9 +437,10 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call another library's function at compile time, or append a node that calls it later.
+    """Call another library's function now, or by a node when the graph runs; return its result.
 
-    The call is deferred if the function is impure or an argument depends on the graph.
+    The call is deferred to the running graph if the function is impure, may change an object from
+    outside, or cannot work on the graph values among its arguments.
     """
     if is_impure(f):
         if ev.strict:
@@ -534,7 +555,7 @@ def _only_stores(f: Value) -> bool:
 
 
 def _check_changed(ev: Evaluation, target: Value, name: str) -> None:
-    """Check that a function may change its argument while compiling; journal the change.
+    """Raise if a function may not change its argument while compiling; else journal the change.
 
     Raises:
         UnsupportedSyntaxError: the argument comes from outside.

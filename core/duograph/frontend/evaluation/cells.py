@@ -1,8 +1,9 @@
 """Evaluates calls of Cells: captures of members and attributes, casts, custom `bprop`.
 
-A Cell's `construct` is evaluated like any function, and so are the forward hooks of Cells inside.
-Backward hooks need the gradients, which a graph does not have: such a function runs line by line.
-New Parameters are refused, because compiled code cannot create state.
+`calls` and `evaluator` call this module. A Cell's `construct` is evaluated like any function, and
+so are the forward hooks of Cells inside. Backward hooks need the gradients, which a graph does not
+have: such a function runs line by line. New Parameters are refused, because compiled code cannot
+create state.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .gradients import call_with_bprop
 
 
 def no_hooks(construct: str) -> RefusedError:
-    """Return the error for registering a hook of a Cell or Tensor inside compiled code."""
+    """Return the error for a hook that compiled code registers on a Cell or Tensor."""
     return RefusedError(
         f"{construct}: hooks inside jit are not supported: a compiled function cannot call them",
         construct=construct,
@@ -48,10 +49,12 @@ _FLAGS = {"set_train": "training", "set_grad": "requires_grad"}
 def check_changes_no_cell(
     ev: Evaluation, cell: Cell, method: str, args: Args, kwargs: Kwargs
 ) -> None:
-    """Check that a method of the framework does not change a Cell from outside while compiling.
+    """Raise if a framework method would change, while compiling, a Cell from outside.
+
+    Setting a flag to the value that it has is allowed, as `set_train(True)` on a Cell in training.
 
     Raises:
-        UnsupportedSyntaxError: it does.
+        UnsupportedSyntaxError: the method would change the Cell.
     """
     if id(cell) in ev.owned.objects:
         return
@@ -75,7 +78,7 @@ def check_changes_no_cell(
 
 
 def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
-    """Construct a Cell at compile time; refuse a Cell that has Parameters."""
+    """Construct a Cell at compile time and return it; refuse a Cell that has Parameters."""
     if depends_on_graph(args) or depends_on_graph(kwargs):
         raise UnsupportedSyntaxError(
             f"{cls.__name__}: got an argument that is known only when the compiled function runs",
@@ -101,7 +104,7 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 
 def capture_attributes(ev: Evaluation, cell: Cell) -> None:
-    """Capture all attributes of a framework Cell, because its code runs at compile time."""
+    """Capture all public attributes of a framework Cell, because its code runs at compile time."""
     if (
         not is_framework(type(cell).__module__)
         or id(cell) in ev.owned.objects
@@ -126,10 +129,14 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 def call_cell(
     ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs, through_super: bool = False
 ) -> Value:
-    """Trace a call of a Cell: its `construct` or own `bprop`; record its members for the guards.
+    """Trace a call of a Cell and return its result: its `construct`, or its own `bprop`.
 
-    The hooks of the Cell that is compiled run around the compiled function. A `__call__` that the
-    user's class defines runs instead, unless it made this call `through_super`.
+    The members and hooks of the Cell are captured. Hooks of the outermost Cell are not traced: they
+    run around the compiled function. A `__call__` of the user's class is traced in place of
+    `construct`, unless that method made this call through `super()`.
+
+    Args:
+        through_super: whether the call is `super().__call__(...)`.
 
     Raises:
         UnsupportedSyntaxError: a Cell inside has hooks that compiled code cannot run.
@@ -159,7 +166,7 @@ def call_cell(
 
 
 def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a Cell between its forward hooks; same rule as `nn._hooks`.
+    """Trace a call of a Cell between its forward hooks; return the result. As in `nn._hooks`.
 
     Raises:
         UnsupportedSyntaxError: backward hooks, or hooks to call after an error.
@@ -190,7 +197,10 @@ def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> 
 
 
 def _known(changed: Value) -> Value:
-    """Return the result of a hook; whether it is None must be known while compiling."""
+    """Return a hook's result unchanged; raise if it is an object that Python computes later.
+
+    Whether the result is None must be known while compiling.
+    """
     if isinstance(changed, GraphObject):
         raise UnsupportedSyntaxError(
             "hook: got a result that Python computes when the compiled function runs",
@@ -201,7 +211,10 @@ def _known(changed: Value) -> Value:
 
 
 def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a Cell's `construct` or own `bprop`, with the casts that wrap it."""
+    """Trace a Cell's `construct` or own `bprop`, and return the result.
+
+    The casts of `to_float` and the rule of `recompute` are applied around it.
+    """
     _tree.check_names(cell)
     capture_attributes(ev, cell)
     ev.captures.method(cell, "construct", cell.construct)
@@ -215,10 +228,13 @@ def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> V
 
 
 def without_effects(ev: Evaluation, cell: Cell, run: Callable[[], Value]) -> Value:
-    """Trace a call of a Cell that a derivative runs twice line by line, as `recompute` asks.
+    """Trace a call of a recomputed Cell by calling `run`; raise if its Python code has effects.
+
+    Line by line a derivative runs such a Cell twice, with its effects; the graph would have them
+    once.
 
     Raises:
-        UnsupportedSyntaxError: its Python code has effects, of which the graph would have one.
+        UnsupportedSyntaxError: Python code of the Cell has effects.
     """
     before = ev.python_effects
     found = run()
@@ -235,9 +251,12 @@ def without_effects(ev: Evaluation, cell: Cell, run: Callable[[], Value]) -> Val
 def _run_cast(
     ev: Evaluation, cell: Cell, run: Callable[..., Value], args: Args, kwargs: Kwargs
 ) -> Value:
-    """Trace a call of a Cell, inputs and trainable Parameters cast to the dtype set by `to_float`.
+    """Trace a call of a Cell whose inputs and trainable Parameters are cast by `to_float`.
 
     Same rule as `nn._calls._run_cast`.
+
+    Args:
+        run: calls the Cell with given arguments, and returns the result.
     """
     target = cell._float_type
     assert target is not None

@@ -1,7 +1,8 @@
 """Evaluates item access on tensors, containers and objects, and methods of containers.
 
-A change of a container from outside is made on its copy and repeated on the original when the graph
-runs. A change whose target a graph condition decides is refused.
+A change of a container from outside is made on its copy, and a graph node repeats it on the
+original when the graph runs. A change whose target a graph condition decides is refused.
+Expressions, assignments and calls use this module; it never changes an object from outside.
 """
 
 from __future__ import annotations
@@ -100,12 +101,12 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _is_outside_list(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an object from outside of a subclass of `list`."""
+    """Return whether a value is an object from outside whose class is a subclass of `list`."""
     return isinstance(value, list) and is_outside(ev, value)
 
 
 def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
-    """Return an item of an outside object that is neither a list nor a dict nor a Tensor."""
+    """Return `owner[index]` for an object from outside that is neither a Tensor nor copied."""
     if isinstance(owner, tuple):
         return owner[index]
     if isinstance(owner, dict) and not is_live(ev, owner) and _lacks(owner, index):
@@ -125,7 +126,7 @@ def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _lacks(owner: dict[Value, Value], key: Value) -> bool:
-    """Return whether a dict has no such key; False for values that are no key."""
+    """Return whether a dict has no such key; False for values that cannot be a key."""
     try:
         return not dict.__contains__(owner, key)
     except TypeError:
@@ -226,7 +227,12 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
+    """Call `function(owner, *args)` now, which changes an object that evaluated code made.
+
+    Raises:
+        UnsupportedSyntaxError: the object is a Cell from outside, or was made before the current
+            branch or loop.
+    """
     if isinstance(owner, Cell) and id(owner) not in ev.owned.objects:
         raise UnsupportedSyntaxError(
             f"{function.__name__}: got a change of a {type(owner).__name__} from outside inside "
@@ -239,7 +245,7 @@ def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Valu
 
 
 def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
-    """Assign to a list item at an index that the graph computes: append one `switch` per item."""
+    """Assign to a list item at an index that the graph computes, with one `switch` per item."""
     i = number_of(index, INT)
     n = len(items)
     for k in range(n):
@@ -275,10 +281,11 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
 
 
 def check_changeable(ev: Evaluation, owner: Value) -> None:
-    """Check that a list, dict or set may be changed, and save its content in the journal.
+    """Raise if a list, dict or set may not be changed; save its content in the journal.
 
     Raises:
-        UnsupportedSyntaxError: a graph condition chose between the container and another.
+        UnsupportedSyntaxError: a graph condition chose between the container and another, an
+            outside object already holds it, or it is the `__dict__` of an outside object.
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
@@ -303,7 +310,7 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
 
 
 def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
-    """Check that a NumPy array may be changed at compile time.
+    """Raise if a NumPy array may not be changed at compile time.
 
     Raises:
         UnsupportedSyntaxError: at STRICT; or the array came from outside, or the change depends on
@@ -321,9 +328,10 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
 
 
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a method call of a list, dict or set; changes of the container can be undone.
+    """Call a method of a list, dict or set at compile time and return its result.
 
-    A change of a container from outside is repeated on the original when the graph runs.
+    The journal saves the content before a change. If the container is the copy of one from outside,
+    a graph node repeats the change on the original.
     """
     method = getattr(owner, name)
     if name in IDENTITY_FIRST and type(owner) is list:
@@ -370,7 +378,12 @@ def _changed_in_part(owner: Value, name: str) -> UnsupportedSyntaxError:
 
 
 def _repeat_when_run(ev: Evaluation, outside: Value, name: str, args: Args, kwargs: Kwargs) -> None:
-    """Append a node that calls a method of a container from outside, or of an argument."""
+    """Append a node that calls a method of a container from outside when the graph runs.
+
+    Args:
+        outside: the container; for an argument of the compiled call, an object whose method `value`
+            returns its graph value.
+    """
     if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,

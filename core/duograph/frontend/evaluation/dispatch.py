@@ -1,8 +1,8 @@
-"""Dispatch tables of the front end: handlers per syntax node class and per callable class.
+"""Dispatch tables of the front end: from a syntax node or a called object to its handler.
 
-`SYNTAX` maps a syntax node class to its function, `CALLABLES` the class of a called object, and
+`SYNTAX` maps a syntax node class to its handler, `CALLABLES` the class of a called object, and
 `REPLACEMENTS` a built-in function. Higher modules fill the tables when imported, so that any module
-can evaluate an expression or a call without importing the handlers.
+can evaluate an expression or a call without importing the handlers. Nothing changes them later.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def calls(*kinds: type) -> Callable[[H], H]:
 
 
 def replaces(*functions: Value) -> Callable[[H], H]:
-    """Decorator that registers a replacement of given functions for calls in compiled code."""
+    """Decorator that registers what compiled code calls instead of the given functions.
+
+    The decorated function receives the evaluation before the arguments of the call.
+    """
 
     def register(function: H) -> H:
         for f in functions:
@@ -115,7 +118,11 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
 
 
 def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of any object by its registered replacement or the call handler of its class."""
+    """Trace a call of any object into the graph and return its result.
+
+    A function with a registered replacement is called as the replacement. Otherwise the handler of
+    the first class in the object's MRO that has one makes the call.
+    """
     kind = type(f)
     if kind in _REPLACED_KINDS:  # the hash of any other object may be code of the user
         replaced = REPLACEMENTS.get(f)

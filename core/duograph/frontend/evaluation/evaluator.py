@@ -46,15 +46,15 @@ class Evaluator(Evaluation):
         return call(self, function, args, kwargs)
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
         check_hash(self, tensor)
 
     def before_write(self, tensor: Tensor) -> None:
-        """Raise if changing a tensor in place could change another variable's tensor, too."""
+        """Raise if an in-place write to a tensor could also change another variable's."""
         check_not_shared(self, tensor)
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its run-time object, if it has one."""
+        """Append a node that stores a tensor's new value in its Python object, if it has one."""
         write_through(self, tensor)
 
     # ---- services for ops and layers of the framework ------------------------------------------
@@ -68,7 +68,7 @@ class Evaluator(Evaluation):
         weights: Sequence[Parameter],
         has_aux: bool,
     ) -> GraphRecorded:
-        """Trace a function into a linearised graph for its gradient; see `gradients.record`."""
+        """Trace a function and linearise its graph for a gradient; see `gradients.record`."""
         return record(self, fn, args, kwargs, positions, weights, has_aux)
 
     def compute_later(
@@ -78,22 +78,30 @@ class Evaluator(Evaluation):
         types: tuple[ValueType, ...],
         name: str,
     ) -> Value:
-        """Append a node in which the host computes tensors of given types; return its results."""
+        """Append a node that calls a Python function at run time; return its result tensors.
+
+        Args:
+            function: called with `values` when the graph runs.
+            values: its arguments, nested structures of graph values and constants.
+            types: types of the tensors that it returns.
+            name: of the call, for messages.
+        """
         return run_on_host(self, function, values, {}, name, types)
 
     def check_later(self, check: Callable[..., None], values: Args, name: str) -> None:
-        """Append a node that runs a Python check of values, which may raise at run time."""
+        """Append a node that calls `check(*values)` when the graph runs; the check may raise."""
         append_effect(self, check, values, name, commit=True)
 
     def print_later(self, values: Args) -> None:
-        """Append a node that prints values when the graph runs."""
+        """Append a node that prints values, in MindSpore's graph format, when the graph runs."""
         append_effect(self, print_values, values, "print")
 
     def call_cell(self, cell: Cell, args: Args, kwargs: Kwargs, recomputed: bool = False) -> Value:
-        """Trace into the graph a call of a Cell by framework code that runs at compile time.
+        """Trace a call of a Cell that framework code makes at compile time; return its result.
 
         Args:
-            recomputed: whether the call is one of `recompute`.
+            recomputed: whether `recompute` makes the call, so that line by line a derivative would
+                run the Cell twice.
         """
         run = functools.partial(call_cell, self, cell, args, kwargs)
         return without_effects(self, cell, run) if recomputed else run()

@@ -47,7 +47,7 @@ _NO_CAUSE = object()  # of a `raise` without `from`
 
 
 def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
-    """Trace the statement `raise error from cause`.
+    """Trace the statement `raise error from cause`; return the `Flow` of a block that raises.
 
     The error is raised at compile time if nothing depends on the graph and nothing precedes it
     that the graph must do first; otherwise a node raises a new error at each run.
@@ -83,7 +83,7 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
 
 
 def raise_when_run(ev: Evaluation, error: Exception) -> None:
-    """Append a node that raises an error of the evaluated code, after all effects before it."""
+    """Append a node that raises an error of evaluated code at run time, after all effects."""
     _own(ev, error)
     recipe = _recipe(ev, error)
     spans = tuple(error_spans(ev, error))
@@ -98,7 +98,7 @@ def raise_when_run(ev: Evaluation, error: Exception) -> None:
 
 
 class _Made:
-    """How to make anew, at each run, an exception that evaluated code made."""
+    """The class, arguments and attributes of an exception, to make a new one at each run."""
 
     def __init__(self, error: BaseException) -> None:
         self.kind = type(error)
@@ -115,20 +115,26 @@ class _Made:
 
 
 def _own(ev: Evaluation, error: BaseException) -> None:
-    """Record an error that evaluated code caught as made by it, unless it came from outside."""
+    """Record that evaluated code made an error which it caught, unless it is from outside."""
     if id(error) not in ev.calls.raised_outside:
         ev.owned.add(error)
 
 
 def _recipe(ev: Evaluation, error: Value) -> _Made | None:
-    """Return how to make an exception anew; None for one from outside, which is raised itself."""
+    """Return what is needed to make an exception anew; None if the object itself is raised.
+
+    An exception from outside is raised itself.
+    """
     if isinstance(error, BaseException) and id(error) in ev.owned.objects:
         return _Made(error)
     return None
 
 
 def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of an exception class: its `__init__` is evaluated if the user wrote it."""
+    """Trace a call of an exception class and return the exception.
+
+    Its `__init__` is evaluated if the user wrote it.
+    """
     init = getattr(kind, "__init__")  # noqa: B009  (the function itself is wanted)
     if getattr(kind.__new__, "__code__", None) is not None:
         raise unsupported("Raise", f"Make the {kind.__name__} outside the compiled function")
@@ -141,7 +147,9 @@ def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Va
 
 
 def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
-    """Trace a context manager's `__enter__`; return a function that exits, and the `as` value.
+    """Trace a context manager's `__enter__`; return (function that exits, value for `as`).
+
+    The function takes the three arguments of `__exit__` and returns its result.
 
     Raises:
         UnsupportedSyntaxError: a manager that only Python can use, such as a lock or a file.
@@ -181,7 +189,7 @@ def _only_python(what: str) -> UnsupportedSyntaxError:
 
 
 def _may_suppress(manager: Value) -> bool:
-    """Return whether a context manager's `__exit__` may end an error."""
+    """Return whether a context manager's `__exit__` may suppress an error: return a true value."""
     method = user_method(manager, "__exit__")
     if method is None:
         return type(manager) is contextlib.suppress
@@ -226,7 +234,7 @@ def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
 
 
 def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
-    """Trace a `with` statement from context manager `i` on, including the body."""
+    """Trace a `with` statement from context manager `i` on; return the `Flow` of the statement."""
     if i == len(node.items):
         return run_block(ev, frame, node.body)
     item = node.items[i]
@@ -274,10 +282,10 @@ def _cannot_leave() -> UnsupportedSyntaxError:
 
 
 def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
-    """Trace code that ends a `with` or `try` block, and tell whether it has side effects.
+    """Trace code that ends a `with` or `try` block; return (its result, whether it has effects).
 
-    Returns:
-        the result, and whether the code has effects that a failing graph would not undo.
+    Effects are side effects of nodes, and writes to tensors or to objects from outside. If the
+    block raises when the graph runs, the graph ends before these effects.
     """
     nodes = len(ev.builder.nodes)
     ev.journal.branches.append({})
@@ -323,7 +331,9 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
 def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
     """Trace the `finally` block of a `try` and return the `Flow` of the whole `try` statement.
 
-    `start` is the number of graph nodes before the `try`.
+    Args:
+        flow: the `Flow` of the statement before `finally`.
+        start: the number of graph nodes before the `try`.
     """
     made = ev.builder.nodes[start:]
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
@@ -342,7 +352,10 @@ def _unfinished() -> UnsupportedSyntaxError:
 
 
 def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
-    """Trace a `try` with `except` clauses; an error raised at compile time is handled at once."""
+    """Trace a `try` with `except` clauses and return its `Flow`, without its `finally` block.
+
+    An error raised at compile time is handled at once.
+    """
     nodes = len(ev.builder.nodes)
     depth = ev.journal.conditions
     ev.journal.tries.append(depth)
@@ -409,7 +422,7 @@ _CANNOT_FAIL = {
 
 
 def _may_fail(nodes: Sequence[Value], types: Sequence[Value]) -> bool:
-    """Return whether Python or a kernel may raise an error at any of some nodes of one graph.
+    """Return whether Python or a kernel may raise an error when some nodes of one graph run.
 
     Args:
         types: the types of that graph's values.

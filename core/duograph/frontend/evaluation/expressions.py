@@ -60,7 +60,10 @@ def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Value:
 
 
 def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
-    """Trace the items of a list or tuple display or of call arguments, expanding `*x`."""
+    """Trace the items of a list or tuple display or of call arguments; return them as a list.
+
+    An item `*x` is expanded.
+    """
     found: list[Value] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
@@ -126,7 +129,7 @@ def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Value:
 
 
 def _super(ev: Evaluation, frame: Frame) -> Value:
-    """Trace a call of `super()` without arguments inside a method."""
+    """Return the `super` object of a call `super()` without arguments in a method."""
     outer: Frame | None = frame
     while outer is not None and "__class__" not in outer.closure:
         outer = outer.parent

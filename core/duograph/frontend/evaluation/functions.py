@@ -1,7 +1,8 @@
 """Evaluates function calls from source: binds the arguments and evaluates the body.
 
-`calls` and `native` use `enter` for the user's functions, and for functions of the framework that
-need a value of the graph. Recursion under a graph condition is left to `recursion`.
+`calls` and `native` call `enter` for the user's functions, and for functions of the framework that
+need a value of the graph. Recursion under a graph condition is left to `recursion`. A function's
+bytecode never runs here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from .spans import note_error_span
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
-    """Return the value that represents a user's Python function in traced code: a `Function`.
+    """Return a user's Python function as a `Function`, whose calls are evaluated from source.
+
+    Captures its code and defaults, which may be replaced later.
 
     Raises:
         UnsupportedSyntaxError: the source of the function cannot be found.
@@ -62,7 +65,9 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
 
 
 def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a function call into the graph, or into a named graph if the call is recursive.
+    """Evaluate a call of a function from source into the graph and return the call's result.
+
+    A call that is recursive under a graph condition becomes a call of a named graph.
 
     Raises:
         RecursionError: more than `max_call_depth` nested calls.
@@ -96,7 +101,7 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a function's body into the graph with new local variables and return the result."""
+    """Evaluate a function's body into the graph, in a new frame; return the function's result."""
     frame = Frame(f, ev.builder.depth)
     _bind_arguments(ev, f, frame, args, kwargs)
     ev.calls.frames.append(frame)
@@ -114,9 +119,10 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
 
 
 def _result_of(flow: Flow) -> Value:
-    """Return the result of a traced function call, given the `Flow` of the function's body.
+    """Return what a call returns, given the `Flow` with which the function's body ended.
 
-    Raises a join error if only some graph branches return a value.
+    Raises `Dead` if the body always raises, and a join error if only some graph branches return a
+    value.
     """
     if flow.dead:
         raise Dead
@@ -133,7 +139,10 @@ def _result_of(flow: Flow) -> Value:
 
 
 def _bind_arguments(ev: Evaluation, f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
-    """Bind call arguments to parameter names by Python's rules and with Python's errors."""
+    """Bind call arguments to parameter names in `frame`, by Python's rules.
+
+    A call that Python would refuse raises Python's TypeError.
+    """
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
     names = frame.vars

@@ -1,7 +1,7 @@
 """Derivatives inside compiled code: a function becomes a closed graph, which is linearised.
 
-`autodiff.transforms` calls `record` for gradients, and `cells` calls `call_with_bprop` for a Cell
-with its own `bprop`. The module only builds graphs; it never runs a backward pass.
+`autodiff.recording` reaches `record` through the evaluator, and `cells` calls `call_with_bprop` for
+a Cell with its own `bprop`. The module only builds graphs; it never runs a backward pass.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def _run_and_undo_in(
     """Trace code into a child builder's graph, then undo the code's changes of variables.
 
     Returns:
-        the result with copies of its tensors, and pairs (written location, final content).
+        the result with copies of its tensors, and pairs (written location, content at the end).
     """
     result, changes = run_and_undo(ev, child, lambda: mapped(run(), child.copy_of))
     return result, list(changes.values())
 
 
 class GraphRecorded:
-    """A differentiated function inside a graph: forward values and linearised backward graph.
+    """A function traced for its gradient: values of its forward graph, and its backward graph.
 
     Attributes:
-        lin: the linearised graph.
+        lin: the linearised graph, which holds the backward graph.
         residuals: values of the forward graph that the backward graph takes.
         outputs: the differentiated outputs.
         result: the result of the function.
@@ -75,9 +75,10 @@ class GraphRecorded:
         self.leaf_types = leaf_types
 
     def pull(self, seeds: Sequence[Value]) -> list[Value]:
-        """Append the backward graph's nodes; return input gradients for given output cotangents.
+        """Append the nodes of the backward graph; return one gradient per differentiated input.
 
-        A cotangent None means ones.
+        Args:
+            seeds: per differentiated output its cotangent; None means ones.
         """
         builder = self.ev.builder
         given = []
@@ -106,12 +107,13 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Trace a function into a graph of its own, linearise that graph, and insert the forward graph.
+    """Trace a function for its gradient: its forward graph is inserted into the current graph.
 
-    The first parameters of the graph are the chosen inputs and the weights. The forward graph is
-    inserted into the current graph.
+    The function becomes a graph of its own, whose first parameters are the chosen inputs and the
+    weights. That graph is linearised; `GraphRecorded.pull` inserts its backward graph.
 
     Args:
+        fn, args, kwargs: the call of the function.
         positions: indices of the differentiated arguments.
         weights: differentiated Parameters.
         has_aux: whether only the first item of the result is differentiated.
@@ -174,8 +176,14 @@ def _evaluate_function(
 ) -> tuple[Value, list[tuple[Location, Value]]]:
     """Trace a function to differentiate into a child graph, then undo its changes of variables.
 
-    If the function always raises, its effects before the error are kept. See `_run_and_undo_in`
-    for the result.
+    If the function always raises, its effects before the error are inserted into the current graph.
+
+    Args:
+        incoming: the values of the child graph's parameters in the current graph.
+        run: calls the function on these parameters.
+
+    Returns:
+        as `_run_and_undo_in`.
     """
     try:
         return _run_and_undo_in(ev, child, run)
@@ -218,7 +226,7 @@ def _differentiated_outputs(child: StagedBuilder, result: Value, has_aux: bool) 
 
 
 def _linearized(graph: Graph, n_inputs: int, n_outputs: int) -> Linearized:
-    """Linearise a graph with respect to its first inputs and first outputs."""
+    """Return a graph linearised with respect to its first inputs, for its first outputs."""
     wanted = [i < n_inputs for i in range(graph.n_params)]
     present = [i < n_outputs for i in range(len(graph.outputs))]
     try:
@@ -237,7 +245,10 @@ def _needs_python(why: str) -> UnsupportedSyntaxError:
 
 
 def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a Cell with its own `bprop` into one node: forward and backward graph."""
+    """Trace a call of a Cell with its own `bprop` and return its result.
+
+    One node is appended, with the graph of `construct` and that of `bprop`.
+    """
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
     indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
@@ -287,7 +298,13 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
 
 
 def _check_bprop(cell: Value, graph: Graph, backward: Graph, n_args: int) -> None:
-    """Compare a Cell's own `bprop` with finite differences, if both graphs are of plain ops."""
+    """Compare a Cell's own `bprop` with finite differences; raise if they differ.
+
+    Does nothing if a graph has control flow or Python code.
+
+    Args:
+        n_args: the number of tensor arguments, which are the first parameters of both graphs.
+    """
     types = graph.types[: graph.n_params]
     if any(node.op.graph_only for node in (*graph.nodes, *backward.nodes)) or not all(
         isinstance(t, TensorType) for t in types
@@ -316,7 +333,12 @@ def _gradients(
     indices: Sequence[int],
     found: Value,
 ) -> list[Value]:
-    """Convert the result of a Cell's own `bprop` to one gradient per tensor input."""
+    """Return the results of a Cell's `bprop` as graph tensors, one gradient per tensor input.
+
+    Args:
+        indices: positions of the tensor inputs among `args`.
+        found: what `bprop` returned.
+    """
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):

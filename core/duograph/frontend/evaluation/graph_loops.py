@@ -1,7 +1,9 @@
-"""Loops whose condition the graph computes: one `while_loop` that carries what an iteration writes.
+"""Loops whose condition the graph computes: each becomes one `while_loop` node.
 
-`evaluation.loop_statements` calls `graph_loop`. The body is evaluated several times, until the
-types of the carried values are stable; it must never change state outside the loop meanwhile.
+The node carries from iteration to iteration what an iteration writes. For each written variable a
+*plan* says how its value is passed on. `evaluation.loop_statements` calls `graph_loop`. The body is
+evaluated several times, until the types of the carried values are stable; it must never change
+state outside the loop meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _MAX_EVALUATIONS = 8
 
 
 class _Carried:
-    """Plan of a loop variable that the `while_loop` node passes from iteration to iteration.
+    """Plan of a loop variable that is one graph value, passed from iteration to iteration.
 
     Attributes:
         type: the type of the graph value.
@@ -49,14 +51,21 @@ class _Carried:
 
 
 class _BoundInside:
-    """Plan of a loop variable that the loop binds first; it holds the plan of the bound value."""
+    """Plan of a loop variable that is unbound before the loop and bound by an iteration.
+
+    Attributes:
+        plan: the plan of the bound value.
+    """
 
     def __init__(self, plan: Value) -> None:
         self.plan = plan
 
 
 class _Dropped:
-    """Plan of a loop variable that is a new object per iteration, which no later code may read."""
+    """Plan of a loop variable bound to a new Python object in each iteration.
+
+    Later iterations and the code after the loop may not read it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,7 +88,8 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
         late: whether the variable may be read after the loop, with a check that it is bound.
 
     Returns:
-        a plan: one of the classes above, or a list, tuple or dict of plans.
+        a plan: a `_Carried`, `_BoundInside`, `_Dropped` or `_Constant`, or a list, tuple or dict of
+        plans.
 
     Raises:
         JoinError: the types differ.
@@ -131,7 +141,7 @@ def _is_subclassed(value: Value) -> bool:
 
 
 def _unbound(value: Value) -> bool:
-    """Return whether a value is one of the markers of an unbound variable."""
+    """Return whether a value marks a variable as unbound, such as MISSING."""
     return value is MISSING or value is NOTHING or isinstance(value, Undefined)
 
 
@@ -143,7 +153,7 @@ def _changes_type(what: str, old: Value, new: Value) -> Exception:
 
 
 def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
-    """Return a variable's value at the start of an iteration, as its loop plan says.
+    """Return a variable's value at the start of an iteration, made from its loop plan.
 
     Adds a parameter to the loop body for each value that iterations pass on.
     """
@@ -165,7 +175,10 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append the parts of a variable's value that the next iteration receives to `out`."""
+    """Append to `out` the graph values in a variable's value that its plan carries.
+
+    They are outputs of the loop body, or the initial values of the loop if `value` precedes it.
+    """
     if isinstance(plan, _Carried):
         if isinstance(plan.type, TensorType):
             known = not isinstance(value, (bool, GraphScalar))
@@ -186,7 +199,7 @@ def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]
 
 
 def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append arbitrary values of the types in a loop plan to `out`, for an unbound variable."""
+    """Append to `out` zeros of the types that a plan carries, for a variable that is unbound."""
     if isinstance(plan, _Carried):
         out.append(placeholder_value(builder, plan.type))
     elif isinstance(plan, dict):
@@ -198,7 +211,10 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
 
 
 def _object_of_iteration(name: str) -> Unjoined:
-    """Return the value of a variable whose object an earlier iteration of a graph loop made."""
+    """Return the marker of a variable bound to an object that a loop iteration made.
+
+    Reading the variable later raises an error.
+    """
     error = UnsupportedSyntaxError(
         f"variable {name!r} is an object that an iteration of the loop makes; compiled code cannot "
         "keep it for what follows",
@@ -212,10 +228,10 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
     """Return a variable's value after a graph loop, taken from the `while_loop` results.
 
     Args:
-        plan: the loop plan of the variable.
-        results: the results of the node that are not used yet.
+        plan: how the loop passes the variable on.
+        results: an iterator over the results of the node; the variable's are next.
         name: the variable.
-        ran: whether the loop ran at all.
+        ran: whether the loop ran at all, a Python bool or a bool of the graph.
     """
     if isinstance(plan, _Carried):
         return next(results)
@@ -235,7 +251,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
 
 
 def _same_plan(a: Value, b: Value) -> bool:
-    """Return whether two loop plans carry the same types and hold the same constants."""
+    """Return whether two plans of a loop variable carry the same types and equal constants."""
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -252,7 +268,15 @@ def _same_plan(a: Value, b: Value) -> bool:
 
 
 def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Value:
-    """Return a variable's loop plan; `_Dropped` if each iteration binds a new user object."""
+    """Return the plan by which a graph loop passes a variable from iteration to iteration.
+
+    It is `_Dropped` if each iteration binds the variable to a new object of a user's class.
+
+    Args:
+        location: the variable, attribute, container or tensor.
+        old: its value before the loop.
+        new: its value after an iteration.
+    """
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
         name = label_of(ev, location)
@@ -270,7 +294,8 @@ def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Val
 def _shared(ev: Evaluation, location: Location, old: Value, new: Value) -> list[Value]:
     """Return the lists and dicts from outside that a variable may be after a loop.
 
-    Marks them as ambiguous: evaluated code may not change one without changing the variable's.
+    Marks them as ambiguous: evaluated code may not change them, as it is unknown whether the
+    variable would change, too.
 
     Args:
         old: the value before an iteration.
@@ -298,7 +323,7 @@ class _Body:
 
     Attributes:
         builder: the builder of the body's graph.
-        following: whether there is another iteration.
+        following: whether there is another iteration, as computed at the end of the body.
         locations: the variables, attributes, containers and tensors that an iteration writes.
         before, ends: per location, its content before the loop and after an iteration.
         plans: per location, its loop plan.
@@ -319,10 +344,10 @@ class _Body:
 
 
 def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
-    """Append a `while_loop` node with the body traced from `step`; a graph bool ends it.
+    """Trace a loop into a `while_loop` node, and write the results into the loop's variables.
 
     Args:
-        predicate: whether there is a first iteration.
+        predicate: whether there is a first iteration, a bool of the graph.
         step: evaluates one iteration and returns whether there is another.
         ran: whether variables that only the loop binds are bound after the loop.
     """
@@ -355,7 +380,7 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
 
 
 def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
-    """Trace a loop body repeatedly until the loop plans of the variables it assigns are stable.
+    """Trace a loop body until the plans of its variables are stable; return the last trace.
 
     Raises:
         JoinError: the types keep changing.
@@ -435,7 +460,7 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value], earlier: 
 
 
 def _holds_tensors(location: Location) -> bool:
-    """Return whether a written location is a variable, attribute, list or dict, not a tensor."""
+    """Return whether a location may hold tensors: a variable, attribute, list or dict."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 
@@ -443,6 +468,11 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
     """Record which older tensors a variable may be after a graph loop, for the alias checks.
 
     These are the tensor from before the loop, and older tensors that an iteration assigns.
+
+    Args:
+        after: the value of the variable after the loop.
+        body: the last trace of the loop body.
+        key: identifies the variable in `body`.
     """
     for made, old in pairs(after, body.before[key]):
         if isinstance(old, Tensor) and made is not old:
@@ -461,7 +491,15 @@ def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value
 
 
 def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new: Value) -> Value:
-    """Return a location's loop plan, widened to cover its value after another iteration."""
+    """Return a plan that also covers the value of a variable after one more iteration.
+
+    A plan says how a graph loop passes a variable from iteration to iteration.
+
+    Args:
+        plan: the plan so far.
+        old: the value before the loop.
+        new: the value after that iteration.
+    """
     try:
         return _widened(plan, old, new, label_of(ev, location))
     except JoinError as error:
@@ -471,9 +509,10 @@ def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return a variable's loop plan, changed so that it also covers its value `new`.
+    """Return `plan`, changed so that it also covers the value `new` of a variable.
 
-    Raises JoinError if the types differ.
+    A plan says how a graph loop passes a variable from iteration to iteration. Raises JoinError if
+    the types differ.
     """
     if isinstance(plan, _Dropped):
         return plan

@@ -1,7 +1,8 @@
-"""Graph nodes that run Python code, and the Tensor objects that such code holds.
+"""Host calls, graph nodes that run Python code, and the Tensor objects that such code holds.
 
-`run_on_host` appends a node with results, `append_effect` one without; the other modules of the
-evaluation call both for code that only Python can run. Nodes keep program order with the writes.
+`run_on_host` appends a node with results, `append_effect` one without. The other modules of the
+evaluation call both for code that only Python can run. A node keeps its position in program order
+among the writes. Nothing here runs that code while compiling.
 """
 
 from __future__ import annotations
@@ -45,14 +46,19 @@ class Operand:
 
 
 class Operands(list[Value]):
-    """The inputs of a host call's graph node; a tensor that is passed twice is one input."""
+    """The inputs of a host call's graph node, collected; a tensor passed twice is one input."""
 
     def __init__(self) -> None:
         super().__init__()
         self._of: dict[int, tuple[Operand, Value]] = {}  # by id of an object that lives
 
     def add(self, ev: Evaluation, value: Value, source: Value) -> Operand:
-        """Return the placeholder for a graph value, which an object of the evaluation has."""
+        """Make a graph value an input of the node, if it is not one yet; return its placeholder.
+
+        Args:
+            value: the graph value.
+            source: the tensor or host value that was passed; it identifies the input.
+        """
         if id(source) not in self._of:
             self.append(ev.builder.bring(value))
             self._of[id(source)] = Operand(len(self) - 1), source
@@ -62,13 +68,17 @@ class Operands(list[Value]):
 def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool = False) -> Value:
     """Return a host call's arguments with graph values replaced by `Operand` placeholders.
 
-    A tensor from outside that the function has written is a graph value too.
+    A tensor from outside that the function has written is a graph value, too. Objects that each run
+    must make anew are replaced by `Built` or `Snapshot`, containers from outside by `Held`.
 
     Args:
         value: the arguments, nested in lists, tuples and dicts.
         found: receives the graph values; `Operand(i)` stands for item i.
         objects: Python code will keep the arguments, so that a tensor must be the one object that
             represents it at run time (see `object_of`).
+
+    Raises:
+        UnsupportedSyntaxError: an object of the evaluation that cannot be passed to Python code.
     """
     if objects:
         check_known(ev, value)
@@ -128,7 +138,7 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
 
 
 def check_known(ev: Evaluation, value: Value, kept: bool = False) -> None:
-    """Check that a value is no list or dict of which only the running graph knows the identity.
+    """Raise if only the running graph knows which outside list or dict a value is.
 
     Args:
         kept: whether one of the objects that it may be is known to leave the function, too.
@@ -147,16 +157,18 @@ def check_known(ev: Evaluation, value: Value, kept: bool = False) -> None:
 
 
 def refuse_wrapper(value: Value) -> None:
-    """Raise UnsupportedSyntaxError for a compiled function that `jit` made inside jit."""
+    """Raise UnsupportedSyntaxError for a function that evaluated code has wrapped with `jit`."""
     if isinstance(getattr(value, "__dict__", {}).get("__wrapped__"), Function):
         raise _not_for_python(value)
 
 
 def _give_away(ev: Evaluation, value: Value) -> None:
-    """Record that Python code keeps a container, of which each run makes a new one.
+    """Record that Python code will store a list, dict or set, so that it may not change later.
+
+    Each run of the graph makes a new container for Python code.
 
     Raises:
-        UnsupportedSyntaxError: Python code keeps it already, and would get another one.
+        UnsupportedSyntaxError: Python code stores it already, and would get another one.
     """
     if id(value) in ev.owned.kept and value:
         raise _not_for_python(value)
@@ -165,7 +177,12 @@ def _give_away(ev: Evaluation, value: Value) -> None:
 
 
 class Built:
-    """Marker in a host call's nested arguments: an object that each run makes of its parts."""
+    """Marker in a host call's nested arguments for an object that each run makes of its parts.
+
+    Attributes:
+        make: the function that makes the object.
+        args: its arguments, in which graph values are `Operand`s.
+    """
 
     __slots__ = ("args", "make")
 
@@ -175,10 +192,12 @@ class Built:
 
 
 def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> Value:
-    """Return what stands for an object that evaluated code made, in a host call's arguments.
+    """Return what the arguments of a host call hold for an object that evaluated code made.
+
+    It is a placeholder if each run needs a new object, else the object itself.
 
     Raises:
-        UnsupportedSyntaxError: a new object would have to be made at each run.
+        UnsupportedSyntaxError: a new object would have to be made at each run, which is impossible.
     """
     kind = type(value)
     if kind in (set, frozenset):
@@ -201,7 +220,7 @@ def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> 
 
 
 def _not_for_python(value: Value) -> UnsupportedSyntaxError:
-    """Return the error for an object of the evaluation that Python code would keep or look at."""
+    """Return the error for an object of evaluated code that cannot be passed to Python code."""
     kind = type(value).__name__
     return UnsupportedSyntaxError(
         f"{kind}: got a {kind} made inside jit for Python code that runs with the graph",
@@ -211,10 +230,11 @@ def _not_for_python(value: Value) -> UnsupportedSyntaxError:
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:
-    """Return the graph value of the Python Tensor object that stands for a tensor at run time.
+    """Return the graph value of the Python Tensor object that represents a tensor at run time.
 
-    All writes in place to the tensor must reach the same object, wherever Python code stored it.
-    Returns None if `tensor` itself is that object.
+    All writes in place to the tensor must reach the same object, wherever Python code stored it. A
+    node that makes the object is appended at first use. Returns None if `tensor` itself is that
+    object.
     """
     known = ev.host_objects.get(id(tensor))
     if known is not None:
@@ -265,9 +285,10 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
 
 
 def _chosen_object(ev: Evaluation, tensor: Value) -> Value:
-    """Return the graph value of the object of a tensor that a condition chooses among others.
+    """Return the graph value of the Python object of a tensor that a condition chooses.
 
-    Returns None if the tensor is none of those that Python code holds or that may reach it.
+    The object must be that of the chosen tensor. Returns None if Python code neither holds nor
+    reaches any of the tensors; a new object will do then.
 
     Raises:
         UnsupportedSyntaxError: the graph cannot tell which tensor it is.
@@ -318,9 +339,9 @@ def _is_inside(value: Value, home: Value) -> bool:
 
 
 class Held:
-    """Placeholder in a host call's nested arguments for a container from outside, passed itself.
+    """Placeholder in a host call's arguments for a container from outside, passed as it is.
 
-    The container has received the changes that precede the call.
+    When the call runs, the container has received the changes that precede it.
     """
 
     __slots__ = ("value",)
@@ -330,7 +351,7 @@ class Held:
 
 
 def refuse_keeping(value: Value) -> None:
-    """Raise if Python code would keep an object that was made once, while compiling."""
+    """Raise if Python code would store a mutable object that was made once, while compiling."""
     kind = type(value)
     constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
     if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):
@@ -349,7 +370,12 @@ def write_through(ev: Evaluation, tensor: Value) -> None:
 
 
 def with_operands(nested: Value, values: Value) -> Value:
-    """Return nested arguments of a host call with each `Operand` replaced by its value."""
+    """Return nested arguments of a host call with all placeholders replaced, for one run.
+
+    Args:
+        nested: as `take_operands` returns it.
+        values: the values of the node's inputs.
+    """
     if isinstance(nested, Operand):
         return values[nested.index]
     if isinstance(nested, Held):
@@ -382,6 +408,8 @@ def run_on_host(
     Writes to tensors that precede the node in program order are visible to the call.
 
     Args:
+        function, args, kwargs: the call.
+        name: of the call, for messages.
         result_types: types of the results.
         objects: see `take_operands`.
 
@@ -425,9 +453,10 @@ def run_on_host(
 
 
 def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
-    """Return a tensor's value as a number of the graph, which is a constant of every derivative.
+    """Return a tensor's value as a graph number, through which no derivative is taken.
 
-    Where a function of the framework asks, a derivative by the tensor is refused instead.
+    If framework code asks for a float, a derivative with respect to the tensor raises instead of
+    being zero.
     """
     frames = ev.calls.frames
     if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):
@@ -438,10 +467,10 @@ def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
     """Return the in-place tensor changes that Python code of a host call must see.
 
-    Appends the values to `found`, the operands of the call.
+    Appends the new values to `found`, the operands of the call.
 
     Returns:
-        pairs: a tensor from outside, or the operand index of an argument, and the operand index of
+        pairs: a tensor from outside, or the operand index of an argument; and the operand index of
         its new value.
     """
     commits: list[tuple[Tensor | int, int]] = []
@@ -464,9 +493,12 @@ def append_effect(
     commit: bool = False,
     objects: bool = False,
 ) -> None:
-    """Append a node without results that runs Python: prints, sets an attribute, or raises.
+    """Append a node without results that calls `function(*args)` in Python when the graph runs.
+
+    Such a call prints, sets an attribute, or raises.
 
     Args:
+        name: of the call, for messages.
         commit: whether earlier writes to tensors are made visible first, as for a check that
             does nothing but raise.
         objects: see `take_operands`.

@@ -2,8 +2,8 @@
 
 Such an object is a constant of the graph: a change by one call would be visible to all later calls,
 or lost if the call got a copy. Calls known to change their argument are refused (LAX then runs the
-program line by line); any other call gets a copy, which is compared afterwards. `host` calls this
-module; it never changes an object.
+program line by line). Any other call gets a copy of an array, and its arguments are compared
+afterwards. `host` calls this module; it never changes an object.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OPERATORS = (
 
 @functools.cache
 def _known_owners() -> tuple[type, ...]:
-    """Return the classes whose methods change nothing or are in the table of mutators."""
+    """Return the classes whose methods change nothing or are listed as changing their receiver."""
     return (
         type(None), str, bytes, int, float, complex, tuple, frozenset, range, type,
         types.ModuleType, types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern,
@@ -52,7 +52,7 @@ def _known_owners() -> tuple[type, ...]:
 
 @functools.cache
 def _changing_first() -> frozenset[Value]:
-    """Return the known library functions that change their first argument in place."""
+    """Return the library functions that are known to change their first argument in place."""
     named = {
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop,
         bisect.insort, bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle,
@@ -74,7 +74,8 @@ class Snapshot:
     """An array made at compile time; each run of a host call gets a new copy of it.
 
     Attributes:
-        is_view: whether it does not own its memory.
+        array: a copy of the array at the time when the host call was traced.
+        is_view: whether the original does not own its memory.
     """
 
     __slots__ = ("array", "is_view")
@@ -100,7 +101,8 @@ def refuse_mutation(
     """Raise if a run-time host call would change a container or array made while compiling.
 
     Args:
-        unknown: the call may do anything; only known methods keep a container as it is.
+        unknown: whether the call may change any list, dict or set argument, unless the name of the
+            function is known to be harmless.
 
     Raises:
         UnsupportedSyntaxError: the call is known to change its argument or receiver.
@@ -139,7 +141,7 @@ def changes_first_argument(function: Value) -> bool:
 
 
 def with_snapshots(ev: Evaluation, nested: Value) -> Value:
-    """Replace arrays made at compile time by copies, in the nested arguments of a host call."""
+    """Return nested arguments of a host call with arrays made at compile time as `Snapshot`s."""
     if isinstance(nested, np.ndarray) and ev.owned.owns_data(nested):
         return Snapshot(nested)
     if type(nested) in (tuple, list):
@@ -151,7 +153,12 @@ def with_snapshots(ev: Evaluation, nested: Value) -> Value:
 
 
 def was_changed(nested: Value, given: Value) -> bool:
-    """Return whether a host call changed its copies of lists, dicts or arrays."""
+    """Return whether a host call changed a list, dict or array that it received.
+
+    Args:
+        nested: the arguments before the call, with a `Snapshot` for each array.
+        given: the arguments that the call received.
+    """
     if isinstance(nested, Snapshot):
         was = nested.array
         if was.dtype == object:

@@ -1,7 +1,9 @@
 """Evaluates which object is which: `is`, and the hash of a Tensor.
 
-Python finds a Tensor in a dict or set by its identity, and in a list by that before its equality.
-An argument may be any Tensor from outside. `operators`, `containers` and `calls` call this module.
+Python finds a Tensor in a dict or set by its identity, and in a list by identity before equality. A
+tensor argument may be any Tensor from outside, so that only the running graph knows some answers;
+code that needs them while compiling is refused. `operators`, `containers`, `calls` and `evaluator`
+call this module. It never compares data.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ IDENTITY_FIRST = {
 
 
 def identical(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Trace the identity test `x is y` on values of compiled code."""
+    """Trace the identity test `x is y`; return a Python bool, or a bool of the graph."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, GraphObject):
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
@@ -47,7 +49,7 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
 
 
 def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
-    """Trace the identity test of two tensors.
+    """Return whether two tensors are one object, as a Python bool or a bool of the graph.
 
     Raises:
         UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether the two are one.
@@ -69,7 +71,10 @@ def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
 
 
 def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
-    """Record that it matters whether a tensor argument is another tensor of the function."""
+    """Record that the function compares a tensor argument with another tensor by identity.
+
+    The program then serves only calls in which the same arguments are one object.
+    """
     arguments = [made for made, _, _ in ev.inputs.arguments]
     if x is not y and any(made is x or made is y for made in arguments):
         ev.inputs.compared = True
@@ -79,7 +84,7 @@ def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
 
 
 def known_identical(ev: Evaluation, x: Value, y: Value) -> bool:
-    """Return whether two values are one object, where Python code needs the answer at once.
+    """Return whether two values are one object, for code that needs the answer while compiling.
 
     Raises:
         UnsupportedSyntaxError: they are Tensors of which only the running graph can tell.
@@ -93,7 +98,7 @@ def known_identical(ev: Evaluation, x: Value, y: Value) -> bool:
 
 
 def compare_all(ev: Evaluation, values: Value) -> None:
-    """Prepare for library code that compares the Tensors in nested values by their identity.
+    """Check that library code may compare the Tensors in nested values by identity now.
 
     Raises:
         UnsupportedSyntaxError: only the running graph can tell which of them are one Tensor.
@@ -106,10 +111,10 @@ def compare_all(ev: Evaluation, values: Value) -> None:
 
 
 def check_hash(ev: Evaluation, tensor: GraphTensor) -> None:
-    """Check that a graph tensor stands for a Tensor that the function makes, as a key must.
+    """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside.
 
     Raises:
-        UnsupportedSyntaxError: it may be a Tensor from outside, which has another hash.
+        UnsupportedSyntaxError: it may be one, which has another hash.
     """
     if any(made is tensor for made, _, _ in ev.inputs.arguments):
         raise _unknown_identity("an argument")

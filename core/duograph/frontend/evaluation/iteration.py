@@ -1,7 +1,6 @@
-"""Iteration over values at compile time.
+"""Iteration over values at compile time, for loops, unpacking and built-in functions.
 
-Loops, unpacking and built-in functions call `iterate`. It never iterates over a length that is
-known only when the graph runs.
+They call `iterate`. It never iterates over a length that is known only when the graph runs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,14 @@ from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
-    """Return a compile-time iterator over a value; trace a user's `__iter__` into the graph."""
+    """Return a Python iterator over a value whose items are known at compile time.
+
+    A user's `__iter__`, `__next__` or `__getitem__` is traced into the graph. The items of
+    containers that evaluated code did not make are captured.
+
+    Raises:
+        NeedsValue: the items are known only when the graph runs.
+    """
     if isinstance(items, Cell):
         ev.captures.members(items)
     ev.copies.observe(items)

@@ -50,9 +50,13 @@ class Placeholder:
 class Exports:
     """Outputs of the sub-graphs of one `switch`: a table with a column of values per sub-graph.
 
+    Row i of the table is result i of the node.
+
     Attributes:
-        tensors: per row, the tensor that it is in each branch.
-        objects: rows of tensors that Python holds as objects -> the rows of these objects.
+        builders: of the sub-graphs.
+        columns: per sub-graph, its output values.
+        tensors: per row, the tensor of each branch that has this value.
+        objects: row of a tensor that Python holds as an object -> the row of that object.
     """
 
     def __init__(self, builders: list[StagedBuilder]) -> None:
@@ -110,9 +114,9 @@ def join_side(value: Value) -> Value:
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return a join error, or an UnsupportedSyntaxError for functions and objects of Python.
+    """Return `error`, or an UnsupportedSyntaxError if a value is a Python function or object.
 
-    In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
+    At LAX, the UnsupportedSyntaxError makes the function run line by line.
     """
     if any(map(_is_object, values)) or all(isinstance(v, Function) for v in values):
         return line_by_line(error)
@@ -144,7 +148,7 @@ class Join:
         exports: the outputs of the branches' sub-graphs.
         names: names of the branches, for messages.
         late: whether a name that only one branch binds may be read after the join, with a check.
-        changes: per branch, the locations that it wrote.
+        changes: per branch, the locations that it wrote, with their content at its end.
     """
 
     def __init__(
@@ -165,11 +169,11 @@ class Join:
 
     @classmethod
     def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
-        """Return a Join for one sub-graph only; its `from_branch` makes values outputs."""
+        """Return a Join for one sub-graph, to make values outputs of it with `from_branch`."""
         return cls(ev, False, [builder], ("", ""))
 
     def export(self, a: Value, b: Value) -> Placeholder:
-        """Make one value of each branch an output; return the `switch` result's placeholder.
+        """Make one value of each branch an output; return the placeholder of the `switch` result.
 
         Args:
             a: a graph value of the else branch.
@@ -179,6 +183,14 @@ class Join:
 
     def value(self, a: Value, b: Value, what: str) -> Value:
         """Return the value of a variable after two branches, from its value in each.
+
+        Equal constants stay constants. Tensors and numbers become results of the `switch`; at LAX
+        strings and None do, too. Lists, tuples and dicts of one length are joined item by item. Two
+        callables become a `Choice`.
+
+        Args:
+            a, b: the value at the end of the else branch and of the then branch.
+            what: the name of the variable for messages.
 
         Raises:
             JoinError: the values differ and cannot be outputs of the graph.
@@ -236,7 +248,7 @@ class Join:
         return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
 
     def _mark_ambiguous(self, value: Value, k: int) -> bool:
-        """Mark a list or dict from before branch k as ambiguous; return whether it was marked.
+        """Mark a list or dict as ambiguous if it existed before branch k; return whether it did.
 
         After the join, it is unknown at compile time which object the variable refers to.
         """
@@ -252,7 +264,7 @@ class Join:
         return True
 
     def contents(self, value: Value, k: int) -> Value:
-        """Return the content of a list or dict at the end of branch k; other values unchanged."""
+        """Return the items of a list or dict at the end of branch k; other values unchanged."""
         if type(value) not in (list, dict):
             return value
         found = self.changes[k].get((type(value).__name__, id(value), None))
@@ -262,10 +274,10 @@ class Join:
         return items_at_end(self.ev, self.changes[k], value, value, depth, False)
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
-        """Make a tensor of each branch an output of its sub-graph; return the `switch` placeholder.
+        """Join a tensor of each branch: return the `switch` placeholder for both.
 
-        Tensors with one value from before the branches need no output. If the types differ, it
-        raises a JoinError.
+        If both are one value from before the branches, a graph tensor of that value is returned. If
+        the types differ, a JoinError is raised.
         """
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             made = a._builder.tensor(a._id)
@@ -278,7 +290,9 @@ class Join:
         return self._export_tensors(values, (a, b))
 
     def _export_tensors(self, values: list[Value], of: Sequence[Value]) -> Placeholder:
-        """Make tensors outputs, and the Python object of one that Python code of a branch keeps.
+        """Make a tensor of each branch an output; return the placeholder of the `switch` result.
+
+        If Python code holds the object of one of the tensors, the objects become outputs, too.
 
         Args:
             values: a value per sub-graph.
@@ -306,7 +320,10 @@ class Join:
             return builder.bring(found)
 
     def _host(self, a: Value, b: Value) -> Value:
-        """Make Python numbers or objects of two branches one `switch` result, a host value."""
+        """Make Python numbers or objects of two branches one host value; return its placeholder.
+
+        If their types differ, the result is an object.
+        """
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
@@ -328,9 +345,9 @@ class Join:
         return Undefined(what, where)
 
     def _maybe(self, a: Value, b: Value, what: str) -> Value:
-        """Return the value, after two branches, of a variable that a branch may leave unbound.
+        """Return the joined value, a `Maybe`, of a variable that a branch may leave unbound.
 
-        Reading it is checked at run time.
+        Reading the variable appends a check that it is bound.
         """
         if not _defined(a) and not _defined(b):
             return self._undefined(a, b, what)
@@ -350,7 +367,11 @@ class Join:
         return self.ev.owned.add([self.from_branch(v, k) for v in value])
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
-        """Return a location's content at the end of branch k, where the other branch ends early."""
+        """Return a location's content after the branches if only that of branch k is used.
+
+        Args:
+            value: the content at the end of branch k.
+        """
         if location.kind in ("list", "dict"):
             return self.items(value, k)
         if location.kind in ("slot", "tensor"):  # the value itself, not the tensor that has it
@@ -358,9 +379,10 @@ class Join:
         return self.from_branch(value, k)
 
     def from_branch(self, value: Value, k: int) -> Value:
-        """Make a value of branch k a `switch` result; the other branch yields an arbitrary value.
+        """Return the joined value of a variable that only branch k sets, where it is read.
 
-        The result is never read if the other branch ran.
+        Graph values in it become results of the `switch`. The other branch yields zeros for them,
+        which are never read.
         """
         origin = self.ev.origins.get(id(value))
         if origin is not None:  # the branch wrote it in place, and it is the same tensor as before
@@ -384,7 +406,10 @@ class Join:
         return value
 
     def _result(self, value: GraphValue, k: int) -> Value:
-        """Make a graph value of branch k a `switch` result; return other graph values unchanged."""
+        """Return the placeholder for a graph value of branch k, made a result of the `switch`.
+
+        A value of an enclosing graph is returned unchanged.
+        """
         builders = self.exports.builders
         if value._builder is not builders[k]:
             return value
@@ -399,7 +424,11 @@ class Join:
         )
 
     def note_candidates(self, found: Sequence[Value]) -> None:
-        """Record, for the results of the joined graphs, which tensors each of them may be."""
+        """Record which tensors, and which Python objects, each `switch` result may be.
+
+        Args:
+            found: the results of the node.
+        """
         for index, of in self.exports.tensors.items():
             made = found[index]
             note_candidates(self.ev, made, [t for t in of if t is not None])
@@ -434,7 +463,7 @@ class Join:
 
 
 def is_sequence(value: Value) -> bool:
-    """Return whether a value is a list, tuple or named tuple, whose items are joined one by one."""
+    """Return whether a value is a list, tuple or named tuple, which is joined item by item."""
     return type(value) in (list, tuple) or hasattr(type(value), "_fields")
 
 
@@ -454,10 +483,10 @@ def _hostable(value: Value) -> bool:
 
 
 class _AmbiguousList(list[Value]):
-    """A joined list: each branch of the condition ends with a different list object.
+    """The joined value of a variable that is another list object in each branch.
 
     Attributes:
-        of: those of the objects that existed before the branches.
+        of: those of the list objects that existed before the branches.
     """
 
     def __init__(self, items: list[Value], of: list[Value]) -> None:
@@ -466,10 +495,10 @@ class _AmbiguousList(list[Value]):
 
 
 class _AmbiguousDict(dict[Value, Value]):
-    """A joined dict: each branch of the condition ends with a different dict object.
+    """The joined value of a variable that is another dict object in each branch.
 
     Attributes:
-        of: those of the objects that existed before the branches.
+        of: those of the dict objects that existed before the branches.
     """
 
     def __init__(self, items: dict[Value, Value], of: list[Value]) -> None:
@@ -481,7 +510,11 @@ _AMBIGUOUS = (_AmbiguousList, _AmbiguousDict)
 
 
 def _owned_container(template: Value, value: Value) -> Value:
-    """Record that a join of two branches created a list or dict, and return the list or dict."""
+    """Record that evaluated code owns a list or dict that a join has made; return the container.
+
+    Args:
+        template: the container with placeholders; an ambiguous one makes `value` ambiguous.
+    """
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
     if isinstance(template, _AMBIGUOUS):

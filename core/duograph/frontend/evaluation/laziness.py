@@ -1,7 +1,8 @@
 """Generator expressions, `map` and `filter`, computed at once where nobody can notice.
 
 Python computes their items when they are asked for. The evaluation computes all items first, which
-is the same unless computing one has an effect or raises; such programs are refused.
+is the same unless computing one has an effect or raises; such programs are refused. `expressions`
+and `builtin_functions` call `lazily`.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ __all__ = ["lazily"]
 def lazily(
     ev: Evaluation, compute: Callable[[], Iterable[Value]], construct: str
 ) -> Iterator[Value]:
-    """Return an iterator over items that Python would compute when they are asked for.
+    """Compute all items now and return an iterator over them, where Python would compute late.
 
     Args:
         compute: computes all items.
-        construct: its name in messages.
+        construct: the name of the syntax or function for messages.
 
     Raises:
         UnsupportedSyntaxError: computing an item has an effect, or raises an error.
@@ -53,7 +54,13 @@ def lazily(
 
 
 def _reaches_outside(ev: Evaluation, changes: Changes, known: set[int], scopes: set[int]) -> bool:
-    """Return whether computing items changed what existed before."""
+    """Return whether computing items changed a variable or object that existed before.
+
+    Args:
+        changes: the locations that were written.
+        known: ids of the objects that evaluated code had made before.
+        scopes: ids of the variables of the calls that are being traced.
+    """
     for location, _ in changes.values():
         owner = location.owner
         if isinstance(owner, Scope):

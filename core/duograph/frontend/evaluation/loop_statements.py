@@ -1,7 +1,8 @@
 """Evaluates `while` and `for`: unrolled over known values, as a graph loop otherwise.
 
-A `while` is unrolled until its condition is a graph value; the rest becomes a `while_loop`
-(`graph_loops`). A `for` becomes a graph loop only over a range of unknown length.
+The functions register in `dispatch.SYNTAX`. A `while` is unrolled until its condition is a graph
+value; the rest becomes a `while_loop` (`graph_loops`). A `for` becomes a graph loop only over a
+range of unknown length. Data of a tensor never decide how often a loop is unrolled.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ UNROLL_LIMIT = 200_000
 
 
 class _LoopState:
-    """Hidden variables of a loop: whether it broke, whether it returned, and the result.
+    """Hidden variables of a loop: whether it broke, whether it returned, and the returned value.
 
     Branches and graph loops write these variables like any other.
     """
@@ -43,7 +44,7 @@ class _LoopState:
         self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
 
     def note(self, ev: Evaluation, flow: Flow) -> None:
-        """Record in the loop's hidden variables how an iteration ended."""
+        """Record in the loop's hidden variables how an iteration ended, as its `Flow` says."""
         ev.journal.set_item(self.vars, "*brk", flow.brk)
         ev.journal.set_item(self.vars, "*ret", flow.ret)
         ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
@@ -86,7 +87,9 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
 def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
     """Return whether a `while` loop has another iteration, as a flag.
 
-    The test is evaluated only if `going` holds: the last iteration did not leave the loop.
+    Args:
+        going: whether the last iteration reached its end, without `break` or `return`. The test is
+            evaluated only then.
     """
     if going is True:
         return condition(ev, frame, node.test)
@@ -102,7 +105,12 @@ def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
 def _graph_while(
     ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
 ) -> Flow:
-    """Trace the rest of a `while` loop, whose condition the graph computes, into a graph loop."""
+    """Trace the remaining iterations of a `while` as a graph loop; return the loop's `Flow`.
+
+    Args:
+        cond: whether there is an iteration, a bool of the graph.
+        ran: whether variables that the body binds are bound after the loop.
+    """
 
     def step() -> Value:
         flow = run_block(ev, frame, node.body)
@@ -121,7 +129,10 @@ def _graph_while(
 def _after_loop(
     ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
 ) -> Flow:
-    """Trace a loop's `else` block, and return the `Flow` of the loop statement."""
+    """Trace a loop's `else` block, unless the loop stopped; return the statement's `Flow`.
+
+    A `Flow` says how a statement ended. The loop stopped if it ended by `break` or `return`.
+    """
     brk, ret = state.vars["*brk"], state.vars["*ret"]
     value = state.vars["*value"]
     value = value.value if isinstance(value, Maybe) else value
@@ -165,7 +176,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
 
 
 def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
-    """Trace a `for` loop over items known at compile time: trace the body once per item."""
+    """Trace a `for` loop over known items, the body once per item; return the loop's `Flow`."""
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):
@@ -207,7 +218,10 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
 
 
 def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
-    """Trace `for i in range(n)` into a graph loop, for an n known only at run time."""
+    """Trace `for i in range(n)` as a graph loop and return its `Flow`.
+
+    At least one bound of the range is known only at run time.
+    """
     state = _LoopState(ev)
     counter = Scope(ev.builder.depth)
     counter["next"] = items.start

@@ -1,7 +1,8 @@
 """Runs Python code at compile time on graph values, with a fallback if the code needs data.
 
-If the code asks for a value that is known only when the graph runs, its effects are undone and the
-call becomes a node that runs Python then (LAX), or an error (STRICT).
+Ops that the code calls append graph nodes. If it asks for a value that is known only when the graph
+runs, its effects are undone and the call becomes a node that runs Python then (LAX), or an error
+(STRICT). The user's functions are never run here; `functions` evaluates their source.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from .spans import error_spans
 
 
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Run a Python function at compile time on graph values and compile-time values.
+    """Call a Python function at compile time, on graph values or constants; return its result.
 
-    If it needs a value known only when the graph runs, its effects are undone. The call
-    then becomes a node that runs Python (LAX), or an error (STRICT).
+    If it needs a value known only when the graph runs, its effects are undone. A framework function
+    is then evaluated from source. Any other call becomes a node that runs Python (LAX), or an error
+    (STRICT).
     """
     for x in args:
         if isinstance(x, Choice):
@@ -71,7 +73,12 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
 def _enter_framework_function(
     ev: Evaluation, f: Value, function: types.FunctionType, args: Args, kwargs: Kwargs
 ) -> Value:
-    """Trace a framework function's source into the graph because it needs run-time values."""
+    """Evaluate a framework function from source, after a direct call needed run-time values.
+
+    Args:
+        f: the callable, for messages; `function` is its Python function.
+        args: the arguments, with the receiver of a method first.
+    """
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
     except (TypeError, ValueError) as error:
@@ -92,7 +99,7 @@ UNKNOWN_NUMBER = (
 
 
 def _needed_a_value(error: Exception) -> bool:
-    """Return whether an error tells that a call needed a value known only at run time."""
+    """Return whether an error was raised because a call needed a value known only at run time."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
 
@@ -126,7 +133,11 @@ def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
 
 
 def evaluable(ev: Evaluation, value: Value) -> Value:
-    """Return a user's function as one that is evaluated when Python code calls it."""
+    """Wrap a user's function, so that calls which Python code makes are traced into the graph.
+
+    Functions and methods of the user, and methods of lists, dicts and sets, are wrapped. Any other
+    value is returned unchanged.
+    """
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
         module = value.__func__.__module__
     elif isinstance(value, types.FunctionType):

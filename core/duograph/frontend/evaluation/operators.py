@@ -95,7 +95,11 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
-    """Apply an operator to values: by a user's method, by Python now, or when the graph runs."""
+    """Apply an operator to values and return the result.
+
+    A method of the user's class is evaluated; other operators run in Python now, or as a host call
+    when the graph runs.
+    """
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
     found: Value = NotImplemented
@@ -122,7 +126,10 @@ def _may_hold_outside(ev: Evaluation, value: Value) -> bool:
 def apply_outside(
     ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
 ) -> Value:
-    """Apply an operator of Python to operands of which some are objects from outside."""
+    """Apply an operator to operands of which some are objects from outside; return the result.
+
+    It is applied now if all operands can be captured, otherwise by a host call.
+    """
     if function in _IN_PLACE and is_outside(ev, operands[0]):
         return defer(ev, function, operands, {})
     if any(isinstance(x, Tensor) for x in operands) and all(
@@ -141,7 +148,7 @@ def apply_outside(
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
-    """Trace an expression used as a condition; return its truth as a Python bool or graph bool."""
+    """Evaluate an expression as a condition; return its truth as a Python bool or graph bool."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return negated(condition(ev, frame, node.operand))
     if isinstance(node, ast.BoolOp):
@@ -158,7 +165,11 @@ def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
 
 
 def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
-    """Trace an `and` or `or` used as a condition; return its truth as a Python or graph bool."""
+    """Evaluate an `and` or `or` as a condition; return its truth as a Python or graph bool.
+
+    Args:
+        conjunction: whether the operator is `and`.
+    """
     first = condition(ev, frame, nodes[0])
     if len(nodes) == 1:
         return first
@@ -176,7 +187,12 @@ def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: b
 
 
 def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
-    """Trace a comparison chain, such as `a < b < c`, used as a condition; return its truth."""
+    """Evaluate a comparison chain, such as `a < b < c`, as a condition; return its truth.
+
+    Args:
+        left: the value of the left operand.
+        rest: the remaining (operator, operand) syntax nodes.
+    """
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     first = truth(ev, _compare_once(ev, op, left, right))
@@ -301,7 +317,7 @@ def _contains(ev: Evaluation, y: Value, x: Value) -> Value:
 
 
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Trace the membership test `x in y` on values of compiled code."""
+    """Trace the membership test `x in y`; return a Python bool or a bool of the graph."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     ev.copies.observe(y)

@@ -1,4 +1,4 @@
-"""Replacements of `max`, `min`, `all`, `any`, `sum`, `sorted` and `reduce` for compiled code.
+"""Replacements of `max`, `min`, `all`, `any`, `sum`, `sorted`, `reduce` for compiled code.
 
 They register in `dispatch.REPLACEMENTS`, as those in `builtin_functions` do. Comparisons and
 additions go through `operators.apply`, so that operators of users' classes are evaluated; nothing
@@ -26,7 +26,7 @@ from .truth import as_python_bool, either, negated, truth
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return the replacement, in compiled code, of Python's `max` or `min`."""
+    """Return the function that compiled code calls for Python's `max` or `min`."""
 
     def find(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         key = kwargs.get("key")
@@ -75,7 +75,11 @@ def _any(ev: Evaluation, items: Value) -> Value:
 
 
 def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
-    """Return whether any item is true (`negate`: false), as a Python bool or graph bool."""
+    """Return whether any item is true, as a Python bool or graph bool.
+
+    Args:
+        negate: whether to look for an item that is false.
+    """
     found: Value = False
     for x in iterate(ev, items):
         flag = truth(ev, x)
@@ -122,6 +126,10 @@ def _sorted(ev: Evaluation, items: Value, /, **kwargs: Value) -> Value:
 
 
 def _sorted_by(items: list[Value], ranks: list[Value], kwargs: dict[str, Value]) -> list[Value]:
-    """Return items in the order of their ranks."""
+    """Return `items` sorted by `ranks`, which has one sort key per item.
+
+    Args:
+        kwargs: further keyword arguments of `sorted`.
+    """
     order = sorted(range(len(ranks)), key=ranks.__getitem__, **kwargs)
     return [items[i] for i in order]

@@ -1,8 +1,9 @@
-"""Operations on objects that evaluated code did not make: lists, arrays, files, user objects.
+"""Operations on objects from outside: lists, arrays, files, objects of the user's classes.
 
-Every question about such an object goes through this module, which decides when it is answered:
-now, as a constant that the guard asks again before each call (`ask`, `settle`), or by Python when
-the graph runs (`defer`). Nothing here changes an object while compiling.
+An object is from outside if evaluated code did not make it. Every question about such an object
+goes through this module, which decides when it is answered: now, as a constant that the guard asks
+again before each call (`ask`, `settle`), or by Python when the graph runs (`defer`). Nothing here
+changes an object while compiling.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ def is_outside(ev: Evaluation, value: Value) -> bool:
 
 
 def is_live(ev: Evaluation, value: Value) -> bool:
-    """Return whether an outside object changes by being used, or is changed by the function.
+    """Return whether an outside object may change while the compiled function runs.
 
-    Iterators change by being used. Every operation on such an object is a host call at its position
-    in the program.
+    Iterators change by being used; views such as dict keys change with their container; and the
+    function may change the object itself. Every operation on such an object is a host call: a node
+    that runs Python, at its position in the program.
     """
     if not is_outside(ev, value):
         return False
@@ -76,7 +78,7 @@ def _key(value: Value) -> tuple[str, int, None]:
 
 
 def is_query(f: Value) -> bool:
-    """Return whether a built-in method only reads its receiver."""
+    """Return whether a bound built-in method only reads its receiver and changes nothing."""
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (np.ndarray, tuple, frozenset, *IMMUTABLE)):
         return True
@@ -84,12 +86,15 @@ def is_query(f: Value) -> bool:
 
 
 def is_pure_method(f: Value, owner: Value) -> bool:
-    """Return whether a method of a library class only reads `owner`, an outside object."""
+    """Return whether a method of a library class only reads `owner`, the object it belongs to."""
     return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in MUTATORS
 
 
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
-    """Return a method such as `__len__` that the user's class of `value` defines, else None."""
+    """Return a method such as `__len__` that the user wrote for the class of `value`, else None.
+
+    The lookup is captured if the object is from outside.
+    """
     found = user_method(value, name)
     if found is not None and (isinstance(value, type) or is_outside(ev, value)):
         ev.captures.method(value, name, None)
@@ -100,10 +105,11 @@ def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionTyp
 
 
 def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
-    """Return `function(*args)`; record the answer, for the guard to compare before each call.
+    """Call `function(*args)` now, as a question about an outside object, and return the answer.
 
-    The function must change nothing. An answer that differs although nothing has changed cannot be
-    compared later, so that the question becomes a host call.
+    The function must change nothing. The answer is captured: the guard asks again before each call
+    and compares. The question becomes a host call instead if the function has changed the object
+    before, or if two answers differ although nothing has changed.
 
     Args:
         function: a function of the `operator` module, a built-in function, or a method's function.
@@ -123,19 +129,22 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
 
 
 def _changes_inside(ev: Evaluation, value: Value) -> bool:
-    """Return whether the function changes an outside object before this point of the program."""
+    """Return whether the compiled function itself may change an outside object when it runs."""
     changed = id(value) in ev.outside.changed_containers
     return changed or is_live(ev, value) or ev.outside.writes_to(value)
 
 
 def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
-    """Return what an outside object answered, with its lists, dicts and sets copied.
+    """Return an outside object's answer as a value that evaluated code may use.
+
+    An array, list, dict or set that the question has made belongs to evaluated code. One that
+    exists outside is copied or captured.
 
     Args:
         found: the answer.
-        again: the answer to the same question, asked again; a new object if answers are made for
-            the question, the same one if the answer is an object from outside.
-        label: of the question.
+        again: the answer to the same question, asked again. It is the same object as `found` if the
+            answer exists outside, and another object if each question makes a new answer.
+        label: the question, for messages.
     """
     if isinstance(found, np.ndarray) and not np.shares_memory(found, again):
         return ev.owned.add(found)
@@ -161,7 +170,7 @@ def _label(value: Value) -> str:
 
 
 def settle(ev: Evaluation, value: Value) -> bool:
-    """Record for the guards all that Python code can read of a value; False if impossible.
+    """Capture everything that Python code can read of a value; return whether that is possible.
 
     After True, code that changes nothing may run on the value while compiling. False means that
     something in the value cannot be compared before later calls.
@@ -204,7 +213,7 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
 
 
 def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
-    """Capture the items of an outside container and return them, imported."""
+    """Capture the items of an outside container; return them with lists, dicts and sets copied."""
     label = f"a {type(value).__name__}"
     entries = entries_of(value)
     ev.captures.add("entries", value, None, entries, label)
@@ -213,7 +222,7 @@ def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
 
 
 def observe(ev: Evaluation, value: Value) -> None:
-    """Capture the items of nested containers, because code of the framework reads them now.
+    """Capture the items of nested containers, because framework code is about to read them.
 
     Arrays are left alone: where an op takes one, it becomes an input of the graph.
     """
@@ -240,9 +249,14 @@ _PLAIN = {bool, int, float, str, type(None), Tensor, GraphTensor}
 
 
 def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
-    """Return the result of Python code that ran on settled values, as a value of the evaluation.
+    """Return the result of Python code that ran while compiling, for use by evaluated code.
 
-    Lists from outside in the result become copies; a new object is recorded as made here.
+    A new object is recorded as made by evaluated code. A list, dict or set from outside in the
+    result is replaced by its copy.
+
+    Args:
+        found: the result.
+        given: the arguments of the code, on which `settle` returned True.
     """
     if isinstance(found, (int, float, str, bool, type(None))):
         return found
@@ -261,7 +275,12 @@ def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
 
 
 def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
-    """Return a copy of a list, dict or set that came from outside; other values as they are."""
+    """Return the copy of a list, dict or set if it is from outside; else the value itself.
+
+    Args:
+        known: by id, everything that the arguments of the code hold. Only a value in it can be from
+            outside.
+    """
     if type(value) not in COPIED or id(value) not in known:
         return value
     if id(value) in ev.copies.originals or id(value) in ev.owned.objects:
@@ -270,7 +289,7 @@ def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
 
 
 def reachable(value: Value) -> dict[int, Value]:
-    """Return an object and all that containers and attributes in it hold, by id."""
+    """Return, by id, an object and everything that its containers and attributes hold."""
     known: dict[int, Value] = {}
     _collect(value, known)
     return known
@@ -301,7 +320,10 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
 
 
 def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
-    """Capture the contents of an array from outside; return False if it is too large for that."""
+    """Capture the contents of an array from outside; return False if they cannot be compared.
+
+    That is so for large arrays, arrays of objects, and arrays that the function changes.
+    """
     if ev.owned.owns_data(value):
         return True
     if value.dtype.hasobject or value.nbytes > _COMPARED_BYTES or is_live(ev, value):
@@ -311,7 +333,11 @@ def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
 
 
 def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
-    """Capture all attributes of an object of a class that runs no code of the user when read."""
+    """Capture all attributes of an object, recursively; return False if that is impossible.
+
+    It is impossible for objects of library classes, for classes of which the user wrote special
+    methods or properties, and if the function has changed an attribute.
+    """
     kind = type(value)
     if is_host(kind.__module__) and kind is not types.SimpleNamespace:
         return False
@@ -348,13 +374,14 @@ def _attributes(value: Value) -> tuple[Value, ...]:
 
 
 def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call of a function that may change an outside object among its arguments.
+    """Append a node that calls, at run time, a function which may change outside objects.
 
-    Later operations on such an object become host calls, too.
+    The objects are the receiver and the arguments of the function. Every later operation on them
+    becomes such a host call, too. Returns the results as graph values.
 
     Raises:
         UnsupportedSyntaxError: at STRICT.
-        Restart: the object was read as a constant before.
+        Restart: one of the objects was read as a constant before.
     """
     receiver = getattr(f, "__self__", None)
     targets = [x for x in (receiver, *args, *kwargs.values()) if is_outside(ev, x)]
@@ -375,11 +402,11 @@ def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -
 
 
 def check_no_weak_reference(holder: Value, held: Value) -> None:
-    """Check that a function or an object does not refer weakly to a graph value.
+    """Raise if a function or class of the module `weakref` would receive a graph value.
 
     Raises:
-        UnsupportedSyntaxError: it does; how long the Tensor lives when the graph runs is another
-            time than line by line.
+        UnsupportedSyntaxError: it would; a Tensor of the running graph lives for another time than
+            a variable line by line.
     """
     bound = isinstance(holder, (types.MethodType, types.BuiltinFunctionType))
     modules = {type(holder.__self__ if bound else holder).__module__}
@@ -414,20 +441,21 @@ def change(ev: Evaluation, targets: list[Value]) -> None:
 
 
 def uses_up(ev: Evaluation, *values: Value) -> None:
-    """Record that the function may change objects by using them, at every policy the present ones.
+    """Record that using objects may change them, as `next` changes an iterator.
 
-    Captures that lead to them then always compile again; see `state.freshness`.
+    Captures through which the function reaches an outside object among them are then compared
+    exactly at every policy; see `state.freshness`.
     """
     ev.outside.targets.update({id(x): x for x in values if is_outside(ev, x)})
 
 
 def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
-    """Check that an object made by evaluated code may be changed at this point.
+    """Raise if an object made by evaluated code would be changed in another graph than its own.
 
-    It must have been made in the same graph, not before the current branch or loop.
+    Such a change depends on a graph condition, or happens in each iteration of a graph loop.
 
     Raises:
-        UnsupportedSyntaxError: the change depends on a condition on a Tensor, or is in a loop.
+        UnsupportedSyntaxError: the object was made before the current branch or loop.
     """
     depth = ev.owned.depths.get(id(receiver))
     if id(receiver) in ev.owned.objects and depth != ev.builder.depth:
@@ -440,7 +468,9 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 
 
 def as_key(ev: Evaluation, key: Value) -> Value:
-    """Return a key of a dict or item of a set after asking an outside object for its hash.
+    """Return a dict key or set item unchanged, after checking that Python may hash it now.
+
+    The hash of an object from outside is captured.
 
     Raises:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
@@ -460,10 +490,10 @@ def as_key(ev: Evaluation, key: Value) -> Value:
 
 
 def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
-    """Return a key after checks that looking it up in a dict or set runs no code of the user.
+    """Return a key unchanged, after checking that finding it in a dict or set runs no user code.
 
     Raises:
-        NeedsValue: it would.
+        NeedsValue: the key or a key in `owner` has a `__hash__` or `__eq__` of the user.
     """
     if id(owner) not in ev.copies.plain_keys:
         for k in owner:
@@ -482,7 +512,7 @@ def _own_hash(key: Value) -> NeedsValue:
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:
-    """Raise NeedsValue if the items of a value are known only at run time, as an iterator's."""
+    """Raise NeedsValue if a value's items are known only at run time, such as an iterator's."""
     if is_live(ev, value):
         raise NeedsValue(
             f"{what}: got a {type(value).__name__} from outside whose items are known only when "

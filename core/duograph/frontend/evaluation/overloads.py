@@ -42,7 +42,8 @@ def overloaded(
 ) -> Value:
     """Apply an operator by calling the operator methods of a user's class, such as `__add__`.
 
-    Returns NotImplemented if no operand is of a user's class that defines the operator.
+    Returns:
+        the result; NotImplemented if no operand is of a user's class that defines the operator.
     """
     names, reflected = _METHODS.get(function, ((), None))
     if not names:

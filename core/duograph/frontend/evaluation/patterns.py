@@ -37,9 +37,9 @@ _SEQUENCE, _MAPPING = 1 << 5, 1 << 6
 
 
 class _Rest:
-    """The items that `*rest` or `**rest` of a `match` pattern captures.
+    """The items that `*rest` or `**rest` of a `match` pattern captures, until the name is bound.
 
-    A new list or dict is made when the name is bound.
+    Binding the name makes a new list or dict of `content`.
     """
 
     def __init__(self, content: Value) -> None:
@@ -53,7 +53,11 @@ def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
 
 
 def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value]) -> Flow:
-    """Trace the body of the first `match` case that fits the value and whose `if` holds."""
+    """Trace the first `match` case that fits and whose `if` holds; return its body's `Flow`.
+
+    If a graph condition decides whether a case fits, the body and the cases after it become two
+    branches.
+    """
     if not cases:
         return NORMAL
     case = cases[0]
@@ -142,9 +146,10 @@ def _refused(what: str) -> UnsupportedSyntaxError:
 def _alternatives(
     ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names
 ) -> Value:
-    """Return whether any alternative of a `match` pattern fits, and collect the bound names.
+    """Return whether any alternative of an or-pattern fits, as a Python or graph bool.
 
-    Refuses alternatives under a graph condition that bind a name to different values.
+    Adds the names that it binds to `names`. Refuses alternatives under a graph condition that bind
+    a name to different values.
     """
     found: Value = False
     bound: Names | None = None

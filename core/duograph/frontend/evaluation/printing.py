@@ -45,7 +45,7 @@ def _tensor_text(value: Tensor) -> str:
 
 
 def _bracketed(rows: Value, depth: int) -> str:
-    """Format an array of strings as text in nested brackets, one row per line."""
+    """Return an array of strings as text in nested brackets, one row per line."""
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
     gap = "\n" + " " * (depth + 1)
@@ -53,7 +53,10 @@ def _bracketed(rows: Value, depth: int) -> str:
 
 
 def _lines(value: Value) -> Iterator[Value]:
-    """Yield the values to print on separate lines: sequences with Tensors are flattened."""
+    """Yield the values that `print` writes on lines of their own.
+
+    A tuple or list that holds Tensors, at any depth, yields its items one by one.
+    """
     if isinstance(value, (tuple, list)) and _has_tensor(value):
         for v in value:
             yield from _lines(v)

@@ -2,9 +2,10 @@
 
 A call is recursive in this sense if the same function is already being evaluated with arguments of
 the same types and equal constants; unrolling would never end. (A number that differs from call to
-call, such as a depth, becomes a graph value after SAME_BUT_NUMBERS nested calls.) The outer call is
-then evaluated again as a named graph. Its result type comes from the branch that ends without a
-recursive call, and a second evaluation uses it.
+call, such as a depth, becomes a graph value after SAME_BUT_NUMBERS nested calls.) `functions` then
+evaluates the outer call again as a named graph. The result type comes from the branch that ends
+without a recursive call, and a second evaluation uses it. A named graph never writes what is
+outside it; such functions are refused.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Recursive(Exception):
 
 
 class OpenCall:
-    """A call of a user's function that is being traced, kept to detect recursion.
+    """A call of a user's function that is being traced, recorded to detect recursion.
 
     Attributes:
         key: the signature of the arguments.
@@ -77,7 +78,9 @@ class OpenCall:
 
 
 def _signature(value: Value, loose: bool = False) -> Value:
-    """Return what identifies call arguments: types of graph values, other values themselves.
+    """Return a hashable key of call arguments, which decides whether two calls are the same.
+
+    It has the types of graph values, and constants by value; other objects count by identity.
 
     Args:
         loose: whether to leave out the values of numbers.
@@ -96,7 +99,10 @@ def _signature(value: Value, loose: bool = False) -> Value:
 
 
 def _identity(f: Function) -> Value:
-    """Return a hashable key of what a function of one `def` computes with."""
+    """Return a hashable key of a function's closure, defaults and enclosing call.
+
+    Two functions of one `def` with equal keys compute the same.
+    """
     cells = tuple(map(id, f.closure.values()))
     return id(f.parent), cells, _signature(f.defaults), _signature(f.kw_defaults)
 
@@ -265,6 +271,9 @@ def _evaluate_named(
 ) -> tuple[Value, list[Value], list[Value]]:
     """Trace a recursive function's body once into its named graph.
 
+    Args:
+        body: evaluates the body on parameters of `child` and returns the result.
+
     Returns:
         the result with placeholders, the outputs of the graph, and the tensors that the result
         may be, other than arguments.
@@ -297,7 +306,10 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """Replace Python values of enclosing graphs in a function's result by values of `child`."""
+    """Return a function's result with its host values as values of the graph of `child`.
+
+    Host values are numbers and objects that Python computes when the graph runs.
+    """
     if isinstance(value, HostValue):
         return child.bring(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -308,7 +320,7 @@ def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
 
 
 def _as_parameters(child: StagedBuilder, value: Value) -> Value:
-    """Replace each graph value in nested call arguments by a new parameter of a child graph."""
+    """Return nested call arguments with each graph value replaced by a new parameter of `child`."""
     if isinstance(value, (GraphTensor, HostValue)):
         return child.parameter(value._type)
     if isinstance(value, tuple):

@@ -1,8 +1,9 @@
 """Tracks the source spans of the syntax being evaluated and of errors.
 
-Nodes get the span of the current syntax. Errors record the spans of the calls that they pass
-through, which `compiler.evaluate` adds to the message; a join error also names the lines that
-produced its two sides.
+Every step of the evaluation calls `begin_node`, so that graph nodes get the span of the current
+syntax. Errors record the spans of the calls that they pass through, which `compiler.evaluate` adds
+to the message; a join error also names the lines that produced its two sides. The module never
+evaluates syntax.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def call_spans(ev: Evaluation) -> tuple[Span, ...]:
 
 
 def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
-    """Record on an error the source span at which the error left the current call.
+    """Record for an error the source span at which it left the current call.
 
-    Only the first span per call, that of the innermost syntax, is kept.
+    Only the first span per call, that of the innermost syntax, is recorded, in `ev.calls.trails`.
     """
     depth = len(ev.calls.frames)
     trail = ev.calls.trails.get(id(error))
@@ -73,7 +74,10 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
 
 
 def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
-    """Record on an error its source span in a function that is not traced."""
+    """Record for an error its source span in a function that is not traced.
+
+    Spans recorded before are dropped.
+    """
     trail = ev.calls.trails[id(error)] = ErrorTrail(error, ev.journal.conditions)
     trail.spans.append((len(ev.calls.frames) + 1, span_of(source, node)))
 

@@ -1,7 +1,8 @@
 """Evaluates simple statements, imports, function definitions and `if`.
 
 The functions register in `dispatch.SYNTAX` and are reached through `blocks.run_block`. Each returns
-a `Flow`, which tells whether control goes on to the next statement.
+a `Flow`, which says whether control goes on to the next statement. What an assignment or a call
+does to a value is never decided here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluates assignment targets: names, attributes, items, and tuples or lists of targets.
 
-Used by assignments, loops, `with` and comprehensions. All writes go through the journal, so that a
-branch can undo them.
+Assignments, loops, `with` and comprehensions call this module. It never writes past the journal, so
+that a branch can undo every write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def mangled(frame: Frame, name: str) -> str:
 
 
 def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
-    """Trace an assignment of a value to a name, attribute, item or tuple of assignment targets."""
+    """Trace an assignment of a value to a target: a name, attribute, item, or tuple of targets."""
     if isinstance(target, ast.Name):
         store(ev, frame, target.id, value)
     elif isinstance(target, ast.Attribute):
@@ -104,7 +104,8 @@ def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
 def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
     """Trace an augmented assignment, such as `name += value`, and bind the new value.
 
-    A tensor, number or tuple is rebound; a list or set is changed in place.
+    The target is a name, attribute or item. A tensor, number or tuple is rebound; a list or set is
+    changed in place.
     """
     target = node.target
     if isinstance(target, ast.Name):
@@ -127,7 +128,12 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 
 
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
-    """Return what an augmented assignment binds to its left side; lists change in place."""
+    """Return what an augmented assignment binds to its target; a list is changed in place.
+
+    Args:
+        old: the value of the target.
+        value: the value of the right side.
+    """
     kind = type(node.op)
     if type(old) is list and kind is ast.Add:
         call(ev, old.extend, (value,), {})

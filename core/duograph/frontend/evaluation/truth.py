@@ -1,7 +1,7 @@
-"""Truth values: `bool(x)`, `not`, `and`, `or` on values that may be known only when the graph runs.
+"""Truth values: `bool(x)`, `not`, `and`, `or` on values that the graph may compute.
 
 Conditions of all statements and operators go through `truth`. A flag is a Python bool where it is
-known, otherwise a bool of the graph; no data are read to decide one.
+known, otherwise a bool of the graph. The module never reads the data of a graph value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from .outside import ask, is_outside, special_method
 
 
 def truth(ev: Evaluation, value: Value) -> Value:
-    """Return a value's truth as a Python bool if known, else as a bool of the graph."""
+    """Return a value's truth as a Python bool if known, else as a bool of the graph.
+
+    A `__bool__` or `__len__` of the user is evaluated; an object from outside is asked.
+    """
     if value is True or value is False:
         return value
     if isinstance(value, Tensor):
@@ -113,5 +116,8 @@ def as_flag(flag: Flag) -> Value:
 
 
 def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
-    """Convert a flag to what a Python operator returns: a Python bool or a graph's host bool."""
+    """Return a flag as Python's operators would: a Python bool, or a host bool of the graph.
+
+    A bool tensor of the graph is converted; any other flag is returned unchanged.
+    """
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

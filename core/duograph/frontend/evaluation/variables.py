@@ -1,7 +1,7 @@
 """Evaluates lookup, binding and deletion of local, enclosing, global and built-in names.
 
-Reading a name outside the function captures it; writing one also appends a node that writes it when
-the graph runs.
+Reading a name outside the function captures it. Writing one appends a node that writes it when the
+graph runs; it is never written while compiling. Most modules of the evaluation call this one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
 
 
 def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
-    """Return the value of a variable that may be unbound, with a run-time check, or raise."""
+    """Return the value of a variable marked `Maybe`, and append a check that it is bound.
+
+    The check raises UnboundLocalError when the graph runs. For a variable known to be unbound, the
+    error is raised now.
+    """
     if isinstance(value, Maybe):
         where = name
 
@@ -78,7 +82,7 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
 
 
 def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
-    """Return the value of a user function's free variable and record it for the guards."""
+    """Return the value of a closure variable of a user's function, and capture it."""
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
         return ev.outside.values[key]
@@ -93,7 +97,7 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
 
 
 def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
-    """Return the value of a global or built-in name; record a user's global for the guards."""
+    """Return the value of a global or built-in name; capture a global of the user."""
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -118,9 +122,15 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
 def read_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> Value:
-    """Return the value of a name or attribute outside the function; record it for the guards.
+    """Capture the value of a name or attribute outside the function, and return it.
 
-    Numbers and tensors at locations that the function also writes become inputs instead.
+    Lists, dicts and sets are returned as copies. A number or tensor at a location that the function
+    also writes becomes a graph input instead of a constant.
+
+    Args:
+        kind, owner, name: the location; see `Capture`.
+        value: the value that it holds now.
+        label: the name for messages.
     """
     key = (kind, id(owner), name)
     if key in ev.outside.written:
@@ -139,7 +149,7 @@ def read_outside(
 
 
 def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: str) -> None:
-    """Record for the guards that a name or attribute outside the function does not exist."""
+    """Capture that a name or attribute outside the function does not exist."""
     key = (kind, id(owner), name)
     ev.captures.add(kind, owner, name, MISSING, label, exact=key in ev.outside.written)
     ev.outside.constants[key] = MISSING
@@ -149,7 +159,9 @@ def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: st
 def write_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> None:
-    """Assign to an outside name or attribute: record the value, append a node that stores it.
+    """Trace an assignment to a name or attribute outside the function.
+
+    Later reads of evaluated code see `value`. A node stores it at the location when the graph runs.
 
     Raises:
         Restart: the location was already read as a constant.
@@ -197,7 +209,7 @@ def _outside_now(kind: str, owner: Value, name: Value) -> Value:
 
 
 def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
-    """Bind a value to a variable; one outside the function is bound when the graph runs."""
+    """Bind a value to a variable; append a node that binds one outside the function at run time."""
     source = frame.source
     target: Frame | None
     if name in frame.locals:
@@ -225,7 +237,7 @@ def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
 
 
 def remove(ev: Evaluation, frame: Frame, name: str) -> None:
-    """Trace the statement `del name` for a local or global variable."""
+    """Trace the statement `del name`; for a name that is not local, a global is deleted."""
     load(ev, frame, name)
     if name not in frame.locals:
         write_outside(ev, "item", frame.globals, name, MISSING, name)

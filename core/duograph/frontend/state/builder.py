@@ -35,7 +35,7 @@ class StagedBuilder(GraphBuilder):
         evaluation: the evaluation that the builder belongs to.
         parent: the builder of the enclosing graph; None for the function's own graph.
         depth: the number of enclosing graphs.
-        params: value ids of the graph's own parameters.
+        params: value ids of the graph's own parameters, without those in `outer`.
         outer: id of a value of the enclosing graph -> id of its parameter in this graph.
     """
 
@@ -60,16 +60,19 @@ class StagedBuilder(GraphBuilder):
     def parameter(self, type_: ValueType) -> Value:
         """Append a parameter to the graph and return its value.
 
-        Parameters may be added at any time; finishing the graph numbers them first.
+        Parameters may be added at any time; the finished graph has them before all other values.
         """
         made = self._value(type_)
         self.params.append(made._id)
         return made
 
     def bring(self, value: GraphValue) -> Value:
-        """Return a value of the builder's graph or of an enclosing graph as one of this graph.
+        """Return a value of this graph or of an enclosing graph as a value of this graph.
 
-        Adds parameters to this and the enclosing graphs where needed.
+        A value of an enclosing graph becomes a parameter of this graph and of the graphs between.
+
+        Raises:
+            GraphError: the value was computed in a branch or loop that has ended.
         """
         builder = value._builder
         if builder is self:
@@ -92,7 +95,7 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(found)
 
     def host(self, value: Value) -> Value:
-        """Return a graph's host value or a Python constant as a host value of this graph."""
+        """Return a host value or a Python constant as a host value of this graph."""
         if isinstance(value, HostValue):
             return self.bring(value)
         return super().host(value)
@@ -119,15 +122,18 @@ class StagedBuilder(GraphBuilder):
         return super().operand(value, like)
 
     def present_value(self, tensor: Tensor) -> Value:
-        """Return an eager tensor's present value in the function as a value of this graph."""
+        """Return the value of an eager tensor after the writes traced so far, in this graph."""
         return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:
-        """Return a new graph tensor with a tensor's present value, unaffected by later writes."""
+        """Return a new graph tensor with the value that a tensor has now.
+
+        Later in-place writes to the tensor do not change the new one.
+        """
         return self.tensor(self.operand(value, None)._id)
 
     def made_constant(self, value: Tensor) -> Value:
-        """Return an eager tensor that was made while compiling as a constant of this graph."""
+        """Return a graph constant with the data of an eager tensor made while compiling."""
         found = self._made.get(id(value))
         if found is None:
             found = self._made[id(value)] = self.constant(value)._id
@@ -136,7 +142,10 @@ class StagedBuilder(GraphBuilder):
     # ---- state: called by Tensor and Parameter ------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Change a graph tensor in place, by referring to another value; a branch can undo it."""
+        """Trace an in-place write to a graph tensor, which has the value `value` from now on.
+
+        The journal keeps the earlier value, so that a branch can undo the write.
+        """
         evaluation = self.evaluation
         evaluation.before_write(target)
         evaluation.journal.touch("tensor", target)
@@ -144,7 +153,7 @@ class StagedBuilder(GraphBuilder):
         evaluation.after_write(target)
 
     def write_state(self, target: Tensor, value: Tensor) -> None:
-        """Change in place a graph tensor, or an eager tensor from outside the function."""
+        """Trace an in-place write to a graph tensor or to an eager tensor from outside."""
         found = self.operand(value, None)
         if isinstance(target, GraphTensor):
             self.rebind(target, found)
@@ -152,7 +161,11 @@ class StagedBuilder(GraphBuilder):
             self.evaluation.write_slot(target, found)
 
     def after_write(self, target: Tensor) -> Tensor:
-        """Return what functions return that have written to a graph tensor; see `Parameter`."""
+        """Return the result of an in-place method that wrote to `target`.
+
+        It is a new graph tensor with the written value if `target` is an argument that is a
+        Parameter, as the method of a Parameter returns a new Tensor; otherwise `target` itself.
+        """
         if id(target) not in self.evaluation.inputs.parameters:
             return target
         assert isinstance(target, GraphTensor)
@@ -160,27 +173,30 @@ class StagedBuilder(GraphBuilder):
         return written
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
         self.evaluation.check_hash(tensor)
 
     def look_at(self, value: Tensor) -> None:
-        """Record an eager tensor's data for the guards, as code reads them while compiling."""
+        """Capture an eager tensor's data as a constant, as code reads them while compiling."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:
-        """Record that an eager tensor was made at compile time, so that it becomes a constant."""
+        """Record that an eager tensor was made while compiling, so that it becomes a constant."""
         owned = self.evaluation.owned
         owned.tensors[id(value)] = value
         owned.depths[id(value)] = self.depth
 
     def check_device(self, device: Device) -> None:
-        """Refuse a move of a tensor to another device than that of the program."""
+        """Raise StrictDeviceError for a move of a tensor to another device than the program's."""
         self.evaluation.check_device(device, "a move of a Tensor to")
 
     # ---- undoing ------------------------------------------------------------------------------
 
     def rewind(self, n_nodes: int, n_types: int) -> None:
-        """Undo additions to the graph beyond its first `n_nodes` nodes and `n_types` values."""
+        """Undo additions: remove all but the first `n_nodes` nodes and the first `n_types` values.
+
+        Also removes the inputs, constants and caches that refer to removed values.
+        """
         del self.nodes[n_nodes:]
         del self.types[n_types:]
         self._constants = {k: i for k, i in self._constants.items() if i < n_types}
@@ -220,7 +236,11 @@ class StagedBuilder(GraphBuilder):
         return self.renumbered(self.params, [v._id for v in outputs])
 
     def renumbered(self, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a Graph of the builder's nodes with dense value ids, the parameters first."""
+        """Return a Graph of the builder's nodes with values numbered anew, parameters first.
+
+        Args:
+            params, outputs: value ids in this builder.
+        """
         number: dict[int, int] = {}
         types: list[ValueType] = []
 

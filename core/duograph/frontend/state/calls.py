@@ -26,7 +26,7 @@ class Frame:
 
     Attributes:
         function: the called function; `source`, `globals` and `closure` are taken from it.
-        vars: the local variables that are bound.
+        vars: the values of the local variables that are bound, by name.
         locals: the names that are local.
         parent: the frame of the enclosing function; None at module level.
         depth: the depth of the graph in which the call began.
@@ -60,7 +60,7 @@ class Frame:
         self.first: Value = None
 
     def inner(self, names: frozenset[str], depth: int) -> Frame:
-        """Return a new nested frame of variables for a comprehension that binds `names`."""
+        """Return a new frame for a comprehension that binds `names`; its parent is this frame."""
         made = Frame(self.function, depth)
         made.parent = self
         made.locals = names
@@ -70,12 +70,13 @@ class Frame:
 
 
 class ErrorTrail:
-    """The way of an exception through the calls that are being traced.
+    """The source spans at which an exception left the calls that are being traced.
 
     Attributes:
         error: the exception.
         conditions: the number of open graph conditions where it was raised.
-        spans: per call that it left (number of calls, source span), the innermost call first.
+        spans: per call that the exception left, the innermost first: (depth of the call stack,
+            span).
     """
 
     __slots__ = ("error", "conditions", "spans")
@@ -92,8 +93,8 @@ class CallStack:
     Attributes:
         frames: one frame per call, outermost first.
         open_calls: per function definition, its calls being evaluated, to detect recursion.
-        trails: of the exceptions raised so far, by id. An exception is the user's object, which may
-            be raised again later: nothing is stored on it.
+        trails: the `ErrorTrail` of each exception raised so far, by id. An exception is the user's
+            object, which may be raised again later: nothing is stored on it.
         raised_outside: exceptions from outside that evaluated code raised, by id.
         open_cells: the number of Cells that are being called.
     """
@@ -106,6 +107,6 @@ class CallStack:
         self.open_cells = 0
 
     def conditions_of(self, error: BaseException, default: int) -> int:
-        """Return the number of open graph conditions where an error was raised, if it is known."""
+        """Return how many graph conditions were open at an error; `default` if unknown."""
         trail = self.trails.get(id(error))
         return default if trail is None else trail.conditions

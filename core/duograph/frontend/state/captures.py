@@ -100,8 +100,9 @@ class Capture:
         name: key or attribute; None for kinds that need none.
         value: the value at compile time.
         label: the name for messages.
-        exact: whether a change always compiles again, whatever the recompilation policy.
-        by_identity: whether another array with equal contents is a change.
+        exact: whether a changed value compiles the function again, whatever the policy
+            `stale_captures` says.
+        by_identity: whether another array with equal contents counts as a change.
     """
 
     __slots__ = ("kind", "owner", "name", "value", "label", "exact", "by_identity")
@@ -122,14 +123,14 @@ class Capture:
         return QUESTIONS[self.kind](self.owner, self.name)
 
     def agrees(self, now: Value, was: Value = MISSING) -> bool:
-        """Return whether a present value is the captured one, or another earlier value `was`."""
+        """Return whether the value `now` equals the captured value, or `was` if that is passed."""
         compare = same_answer if self.kind == "answer" else same
         if self.by_identity and was is MISSING and not _same_arrays(self.value, now):
             return False
         return compare(self.value if was is MISSING else was, now)
 
     def concerns(self, changed: Mapping[int, Value]) -> bool:
-        """Return whether a capture depends on one of some objects that have changed.
+        """Return whether a capture was read from one of some changed objects.
 
         Args:
             changed: the objects by id.
@@ -139,7 +140,10 @@ class Capture:
         return id(self.owner) in changed
 
     def difference(self, now: Value) -> tuple[str, Value, Value]:
-        """Return the name, earlier and present value of what changed, for a message."""
+        """Return (name, earlier value, present value) of what changed, for a message.
+
+        For a container it is the first item that differs, else its keys or length.
+        """
         if self.kind != "entries":
             return self.label, self.value, now
         owner, was = self.owner, self.value
@@ -200,14 +204,17 @@ def same(old: Value, new: Value) -> bool:
 
 
 def _same_arrays(old: Value, new: Value) -> bool:
-    """Return whether two values hold the same array objects at the same positions of tuples."""
+    """Return whether all arrays in the first value are the identical objects in the second one.
+
+    Looks into tuples, position by position. Values other than arrays are not compared.
+    """
     if isinstance(old, tuple) and isinstance(new, tuple):
         return len(old) == len(new) and all(map(_same_arrays, old, new))
     return old is new or not isinstance(old, np.ndarray)
 
 
 def same_answer(old: Value, new: Value) -> bool:
-    """Return whether two results of one function agree; new lists, dicts and sets by content."""
+    """Return whether two results of one function agree, with lists, dicts and sets by content."""
     kind = type(old)
     if kind is type(new):
         if kind in (list, tuple):
@@ -251,7 +258,7 @@ def members_of(cell: Cell) -> tuple[Value, ...]:
 
 
 def definition_of(function: FunctionType) -> tuple[Value, ...]:
-    """Return the code and the default values of a Python function, as one flat tuple."""
+    """Return the code object and the default values of a Python function, as one flat tuple."""
     named = function.__kwdefaults__
     code, defaults = function.__code__, function.__defaults__
     return (code, defaults) if not named else (code, defaults, *named, *named.values())
@@ -286,10 +293,14 @@ class Captures:
     def add(
         self, kind: str, owner: Value, name: Value, value: Value, label: str, exact: bool = False
     ) -> None:
-        """Record that the function read a value from outside; repeated reads are recorded once.
+        """Record a value read from outside, for the guard to compare before each call.
 
-        With `exact`, a change of the value always recompiles; iterators always do, because they
-        change by being used.
+        A repeated read of one location is recorded once.
+
+        Args:
+            kind, owner, name, value, label: see `Capture`.
+            exact: a changed value compiles the function again at every policy. Always so for
+                iterators, which change by being used.
         """
         key: Hashable = (kind, id(owner), name)
         if kind == "type":
@@ -305,7 +316,7 @@ class Captures:
             found.exact = True
 
     def members(self, cell: Cell) -> None:
-        """Record for the guards which Parameters and child Cells a Cell holds, recursively."""
+        """Capture which Parameters and child Cells a Cell holds, and those of its child Cells."""
         if id(cell) in self._members or "_cells" not in cell.__dict__:
             return
         self._members.add(id(cell))
@@ -316,7 +327,11 @@ class Captures:
                 self.members(child)
 
     def method(self, owner: Value, name: str, value: Value) -> None:
-        """Record a user's method for the guards: it may be replaced later, or the owner's class.
+        """Capture the lookup of a method, in case the user replaces it or the object's class.
+
+        The classes of the user that the lookup visits are captured. If one of them defines the
+        method, the class of `owner` and the attribute of `owner` that could hide the method are
+        captured as well.
 
         Args:
             value: the bound method; None for a special method, which no attribute can hide.
@@ -327,7 +342,11 @@ class Captures:
                 self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
     def class_attribute(self, kind: type, name: str) -> bool:
-        """Record an attribute of a user's class for the guards; return whether there is one."""
+        """Capture an attribute in the user's classes of an MRO; return whether it is theirs.
+
+        The search ends at the first class that defines the name. False if that is a class of the
+        framework or of a library, or if there is none.
+        """
         for cls in kind.__mro__:
             found = vars(cls).get(name, MISSING)
             user = not is_framework(cls.__module__) and not is_host(cls.__module__)
@@ -338,14 +357,14 @@ class Captures:
         return False
 
     def class_of(self, owner: Value) -> None:
-        """Record the class of an object for the guards, because `__class__` can be assigned."""
+        """Capture the class and MRO of an object if its `__class__` can be assigned."""
         kind = type(owner)
         if kind.__flags__ & _HEAP_TYPE:
             now = (kind, kind.__mro__)
             self.add("class", owner, None, now, f"the class of a {kind.__name__}", exact=True)
 
     def contents(self, owner: Value, label: str = "") -> None:
-        """Record for the guards the data of an array or tensor that were read while compiling."""
+        """Capture the data of an array or tensor that code read while compiling."""
         if ("contents", id(owner), None) in self.items:
             return
         value = owner._buf if isinstance(owner, Tensor) else np.array(owner, subok=True)

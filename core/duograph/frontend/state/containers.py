@@ -23,7 +23,10 @@ ARRAY_LIMIT = 4096
 
 
 class AliasedError(UnsupportedSyntaxError):
-    """Raised because of the arguments of one call; other calls of the function may be compiled."""
+    """Raised if an argument is an object that the function also reaches from outside.
+
+    Only this call cannot be compiled; a call with other arguments may be.
+    """
 
 
 class ContainerCopies:
@@ -47,7 +50,9 @@ class ContainerCopies:
         self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
 
     def in_order(self, copy: set[Value]) -> Value:
-        """Return the items of a set in its order; those of a copy in the order of the original.
+        """Return the items of a set in order; those of a copy in the original's order.
+
+        A copy of a set may iterate in another order than the original.
 
         Raises:
             NeedsValue: the function has changed the copy, so that the order is unknown.
@@ -64,11 +69,11 @@ class ContainerCopies:
         return tuple(original)
 
     def is_copied(self, value: Value) -> bool:
-        """Return whether a list, dict or set from outside has been copied."""
+        """Return whether this list, dict or set from outside the function has been copied."""
         return id(value) in self._copies
 
     def outside(self) -> dict[int, Value]:
-        """Return the containers from outside that have been copied, by id."""
+        """Return, by id, the containers from outside the function that have been copied."""
         return {number: value for number, (value, _) in self._copies.items()}
 
     def copies(self) -> list[Value]:
@@ -76,10 +81,13 @@ class ContainerCopies:
         return [copy for _, copy in self._copies.values()]
 
     def imported(self, value: Value, label: str | None) -> Value:
-        """Return a value read from outside the function, with lists, dicts and sets copied.
+        """Return a value read from outside the function, with lists, dicts and sets in it copied.
+
+        Tuples with such items are rebuilt. A small array and the members of a Cell are captured; a
+        large array is registered as an input of each call. Other values are returned unchanged.
 
         Args:
-            value: the value; arrays and other containers are captured rather than copied.
+            value: the value.
             label: the value's name in messages; None if its content is not to be captured.
         """
         kind = type(value)
@@ -138,7 +146,7 @@ class ContainerCopies:
         return made
 
     def _check_key(self, original: dict[Value, Value], key: Value) -> None:
-        """Check that an item of a copied dict can be replaced, given its key.
+        """Raise if storing under a key in a copied dict would run the user's `__eq__`.
 
         Raises:
             NeedsValue: code of the user decides which keys are equal, or the key's hash changed.
@@ -150,7 +158,7 @@ class ContainerCopies:
             )
 
     def observe(self, copy: Value) -> None:
-        """Record a copied container's items for the guards at first read; ignore other objects."""
+        """Capture a copied container's items when code first reads them; ignore other objects."""
         label = self._unobserved.pop(id(copy), None)
         if label is None:
             return

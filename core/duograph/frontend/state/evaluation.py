@@ -34,10 +34,10 @@ class Evaluation:
 
     Attributes:
         strict: whether Python code that cannot become graph nodes is refused (STRICT).
-        device: where the program will run.
+        device: the device on which the program will run.
         root: the builder of the function's own graph.
         builder: the builder of the graph that is being built now; changes with each branch.
-        journal: writes of the open branches.
+        journal: the undo log of the open branches.
         owned: objects made by the evaluated code.
         captures: values read from outside as constants.
         inputs: parameters of the root graph.
@@ -47,10 +47,11 @@ class Evaluation:
         candidates: id of a tensor chosen by a condition or loop -> (that tensor, the tensors that
             it may be).
         origins: id of a value that a branch wrote into a tensor -> (the value, that tensor).
-        host_objects: id of a tensor that Python holds at run time -> (the tensor, the graph value
-            of the Python object).
-        choices: id of a tensor chosen by a condition -> (that tensor, the condition, the tensor
-            of the else branch and that of the other; None for a branch after which it is unused).
+        host_objects: id of a tensor that Python code holds at run time -> (the tensor, the graph
+            value of the Python object).
+        choices: id of a tensor chosen by a condition -> (that tensor, the condition, [the tensor
+            of the else branch, that of the other branch]). None replaces a tensor that nothing uses
+            after its branch.
         joined_objects: tensors of branches, by id, whose Python object became that of the tensor
             that a condition chooses.
         python_effects: how many calls of Python code with possible effects the graph has so far.
@@ -95,7 +96,14 @@ class Evaluation:
         return id(tensor) in self.owned.tensors and id(tensor) not in self.inputs.slots
 
     def ask_class(self, tensor: Value, what: str) -> None:
-        """Refuse what a graph value cannot answer as the Parameter that is passed for it.
+        """Raise if a graph tensor is an argument whose object is a Parameter.
+
+        Evaluated code sees such an argument as a Tensor. This is called where the answer to a
+        question would differ for a Parameter, as for `isinstance`.
+
+        Args:
+            tensor: any value; only arguments of the compiled call are refused.
+            what: the question, for the message.
 
         Raises:
             UnsupportedSyntaxError: the tensor is an argument that is a Parameter.
@@ -109,10 +117,10 @@ class Evaluation:
             )
 
     def check_device(self, device: Device | None, what: str) -> None:
-        """Refuse a value on another device than that of the program; None is data on no device.
+        """Raise if a value is on another device than the program.
 
         Args:
-            device: where the value is.
+            device: where the value is; None, for data on no device, is accepted.
             what: the value and a preposition, for the message.
 
         Raises:
@@ -127,7 +135,10 @@ class Evaluation:
             )
 
     def require_data(self, tensor: Tensor) -> None:
-        """Record an eager tensor's data for the guards, because code reads them while compiling.
+        """Capture an eager tensor's data as a constant, because code reads them while compiling.
+
+        The guard of the program then compares the data before each call. Nothing is captured for a
+        tensor that was made while compiling.
 
         Raises:
             NeedsValue: the data are known only when the function runs.
@@ -146,15 +157,18 @@ class Evaluation:
     # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor that is used as a key may be a Tensor from outside."""
+        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
         raise NotImplementedError
 
     def before_write(self, tensor: Tensor) -> None:
-        """Raise if changing a tensor in place could change another variable's tensor, too."""
+        """Raise if an in-place write to a tensor could also change another variable's."""
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its run-time object, if it has one."""
+        """Append a node that stores a tensor's new value in its Python object, if it has one.
+
+        Python code that runs with the graph may hold a Tensor object for the tensor.
+        """
         raise NotImplementedError
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
@@ -162,7 +176,10 @@ class Evaluation:
         raise NotImplementedError
 
     def write_slot(self, tensor: Tensor, value: GraphTensor) -> None:
-        """Change an eager tensor in place: make `value` its present value, with undo log entry."""
+        """Trace an in-place write to an eager tensor: `value` is its graph value from now on.
+
+        The journal keeps the earlier value, so that a branch can undo the write.
+        """
         self.before_write(tensor)
         slot = self.inputs.slot(tensor)
         self.journal.touch("slot", slot)

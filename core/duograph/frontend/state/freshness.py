@@ -1,8 +1,10 @@
-"""Decides which captures must never be stale: those of what the function changes, or leads to it.
+"""Marks the captures that must never be stale: those of objects the function changes.
 
-The policy `stale_captures` may keep old values of what a function only reads. A function that
-changes an object must reach the present one, with its present contents. `compiler.evaluate` calls
-`require_present` once per evaluation; the module reads no values from outside.
+A capture is a value read from outside as a constant. The policy `stale_captures` may keep old
+values of what a function only reads. A function that changes an object must reach the present
+object, with its present contents; the captures on the way to it are marked as well.
+`compiler.evaluate` calls `require_present` once per evaluation. The module reads no values from
+outside.
 """
 
 from __future__ import annotations
@@ -21,11 +23,14 @@ __all__ = ["require_present"]
 
 
 def require_present(ev: Evaluation, reachable: Callable[[Value], dict[int, Value]]) -> None:
-    """Make captures exact whose change must compile the function again at every policy.
+    """Mark captures as exact if the function changes what they read, or reaches it through them.
+
+    An exact capture compiles the function again when its value changes, whatever the policy
+    `stale_captures` says. Captures of arrays whose identity matters are marked `by_identity`.
 
     Args:
         ev: the finished evaluation.
-        reachable: returns an object and all that it holds, by id.
+        reachable: from an object to it and all objects that it holds, by id.
     """
     captures = list(ev.captures.items.values())
     for c in captures if ev.captures.arrays else ():
@@ -55,7 +60,10 @@ def require_present(ev: Evaluation, reachable: Callable[[Value], dict[int, Value
 def _concerns(
     capture: Capture, wanted: set[int], reachable: Callable[[Value], dict[int, Value]]
 ) -> bool:
-    """Return whether a capture is about the contents of one of some objects, given by id."""
+    """Return whether a capture was read from one of the objects whose ids are in `wanted`.
+
+    A capture of kind "answer" concerns all arguments of its question and what they hold.
+    """
     if capture.kind == "answer":
         return any(id(x) in wanted for x in capture.name) or not wanted.isdisjoint(
             reachable(capture.name)
@@ -64,7 +72,11 @@ def _concerns(
 
 
 def _follow(captures: list[Capture], wanted: set[int]) -> None:
-    """Make captures exact through which the function reaches one of some objects, given by id."""
+    """Mark captures exact that lead, through one or more captures, to an object in `wanted`.
+
+    Example: the function changes the object `net.cfg.items`. The captures of `cfg.items`, of
+    `net.cfg` and of the global `net` become exact. Adds the owners of these captures to `wanted`.
+    """
     waiting = [c for c in captures if c.kind in ("item", "attribute", "cell", "entries", "function",
                                                   "method", "answer")]  # fmt: skip
     found = True
@@ -78,7 +90,11 @@ def _follow(captures: list[Capture], wanted: set[int]) -> None:
 
 
 def _flat(value: Value) -> Iterator[Value]:
-    """Yield the objects that a captured value stands for: items of tuples, parts of functions."""
+    """Yield a captured value and the objects in it through which the function reaches others.
+
+    These are the items of tuples, cells of functions, receivers of bound methods, parts of
+    `functools.partial`, dicts of modules and base arrays of views.
+    """
     yield value
     if isinstance(value, tuple):
         for v in value:

@@ -1,4 +1,4 @@
-"""The inputs of the function's own graph, and the present values of eager tensors in it.
+"""The inputs of the function's own graph, and the graph values that eager tensors have now.
 
 Reading a tensor, an array or a written number from outside adds a parameter to the root graph; the
 compiled program fetches it at each call. The module never reads data at compile time.
@@ -30,16 +30,22 @@ Location: TypeAlias = tuple[str, Value, Value]
 
 
 def tensor_at(location: Location) -> Value:
-    """Return the object at a location outside the function, or MISSING if there is none now."""
+    """Return the object that an attribute, dict item or closure cell holds now, or MISSING.
+
+    Args:
+        location: (kind, owner, name) of a location outside the compiled function.
+    """
     kind, owner, name = location
     return QUESTIONS[kind](owner, name)
 
 
 def shared_objects(locations: tuple[Location, ...], state: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return for each location which of the tensors and earlier locations holds its object.
+    """Return which of some tensors and outside locations hold the same object at present.
 
-    The answer is the position among `state` and the locations; a program whose function writes one
-    of the tensors in place is right for one answer.
+    Number the tensors in `state` 0, 1, ... and the locations after them. The result has, per
+    location, the lowest number of its object. With state (t,) and three locations that hold (a, t,
+    a), the result is (1, 0, 1). A program whose function writes one of them in place is right for
+    one such result.
     """
     found: list[int] = []
     first = {id(t): i for i, t in enumerate(state)}
@@ -53,7 +59,8 @@ class Slot:
 
     Attributes:
         tensor: the eager tensor.
-        incoming, current: graph tensors of the value at entry and of the present one.
+        incoming: the graph tensor with the value at the start.
+        current: the graph tensor with the value after the writes traced so far.
         fresh: whether the tensor was made while compiling, so that `incoming` is a constant.
     """
 
@@ -76,11 +83,11 @@ class GraphInputs:
 
     Attributes:
         entries: per parameter (kind, source), in order: what a compiled call fetches.
-        slots: present values of eager tensors, by id of the tensor.
+        slots: initial and present graph value of eager tensors, by id of the tensor.
         large_arrays: NumPy arrays from outside that are too large to capture by value.
         arguments: per tensor argument (graph tensor, its first value id, its index).
         held: tensors fetched from a location outside that the function also writes.
-        locations: the location of each tensor in `held`, by id of the tensor.
+        locations: id of a graph tensor in `held` -> (the graph tensor, its location).
         parameters: the arguments that are Parameters, by id of their graph tensor.
         objects: per tensor in `held`: the eager tensor there while compiling, the graph tensor, its
             first value id, and the location.
@@ -134,7 +141,11 @@ class GraphInputs:
     def tensor(self, kind: str, owner: Value, name: Value, value: Tensor) -> GraphTensor:
         """Return a graph parameter for the Tensor that an outside location holds as a call starts.
 
-        Used for locations that the function also rebinds.
+        Used for locations that the function also rebinds, so that each call reads them anew.
+
+        Args:
+            kind, owner, name: the location.
+            value: the Tensor there while compiling; it determines the type.
         """
         key = (kind, id(owner), name)
         if key not in self._parameters:
@@ -146,7 +157,11 @@ class GraphInputs:
         return self.held[key]
 
     def writes(self) -> set[tuple[int, int, int]]:
-        """Return ids of the arguments and outside tensors written in place, and of their values."""
+        """Return identifiers of the outside tensors written in place, and of their values.
+
+        Outside tensors are arguments, tensors at outside locations and other eager tensors. An item
+        is (id of the tensor, id of the builder of its value, number of its value in that graph).
+        """
         given = [(t, first) for t, first, _ in self.arguments]
         given += [(held, first) for _, held, first, _ in self.objects]
         written = [t for t, first in given if t._id != first or t._builder is not self._root]
@@ -159,7 +174,10 @@ class GraphInputs:
         return written or any(held._id != first for _, held, first, _ in self.objects)
 
     def written_aliases(self) -> list[Tensor]:
-        """Return the eager tensors with several graph inputs, of which one is written in place."""
+        """Return the eager tensors with several graph inputs, one of them written in place.
+
+        A write to one input would not reach the others.
+        """
         inputs: dict[int, list[bool]] = {}
         for tensor, held, first, _ in self.objects:
             inputs.setdefault(id(tensor), []).append(held._id != first)
@@ -205,7 +223,7 @@ class GraphInputs:
         Args:
             key: identifies the source.
             type_: the type of the parameter.
-            source: how a call obtains the value; see `entries`.
+            source: how a call obtains the value; an item of `entries`.
         """
         found = self._parameters.get(key)
         if found is None:
@@ -214,7 +232,7 @@ class GraphInputs:
         return self._root.tensor(found._id)
 
     def forget(self, n_types: int) -> None:
-        """Remove graph inputs whose parameter ids are `n_types` or higher, to undo a branch."""
+        """Undo a branch: remove the graph inputs whose parameter ids are `n_types` or higher."""
         kept = [i for i, p in enumerate(self._root.params) if p < n_types]
         self.entries = [self.entries[i] for i in kept]
         self.slots = {k: s for k, s in self.slots.items() if s.incoming._id < n_types}

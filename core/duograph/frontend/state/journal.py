@@ -1,7 +1,7 @@
 """The journal: locations that each open branch has written, with their earlier content.
 
-`evaluation.branches` opens a branch, evaluates it and rolls the writes back, so that the other
-branch starts from the same state. The journal never decides what a value means after a branch.
+`evaluation.branches` opens a branch, evaluates it and undoes its writes, so that the other branch
+starts from the same state. The journal never decides what a value means after a branch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MISSING = _Missing()  # the content of a location that holds nothing
 
 
 class Scope(dict[str, Value]):
-    """Variables of a user call or loop, with the nesting depth of the graph where it began."""
+    """Variables of a user call or loop, with the nesting depth of the graph in which it began."""
 
     def __init__(self, depth: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Location(NamedTuple):
     name: Value
 
     def read(self) -> Value:
-        """Return the present value of a variable, attribute or tensor; of a container, a copy."""
+        """Return the present content: of a list, dict or set a copy, of a missing item MISSING."""
         kind, owner, name = self
         if kind == "item":
             return owner.get(name, MISSING)
@@ -115,7 +115,11 @@ class Journal:
 
     @contextlib.contextmanager
     def catching(self) -> Iterator[None]:
-        """Evaluate a block whose caller catches errors: an error in it is raised at once."""
+        """Context manager around code whose caller catches errors, as the body of a `try`.
+
+        It records in `tries` how many graph conditions are open. An error under no further
+        condition is then raised at compile time, where the caller can catch it.
+        """
         self.tries.append(self.conditions)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Records which locations outside a function its code reads as constants or writes.
+"""Records which names and attributes outside a function its code reads or writes.
 
 A name or attribute that the function only reads is a constant of the graph. A location that the
 function writes must be fetched at each call, so a write after a read as a constant restarts the
@@ -14,7 +14,7 @@ __all__ = ["OutsideLocations", "Restart"]
 
 
 class Restart(Exception):
-    """Raised to restart the evaluation after a write to a location read as a constant."""
+    """Raised to evaluate the function again: it writes a location that it read as a constant."""
 
 
 class OutsideLocations:
@@ -23,10 +23,11 @@ class OutsideLocations:
     Attributes:
         written: locations that this or an earlier evaluation of the same call writes.
         constants: locations read as constants so far, with their values.
-        values: present values of the locations written so far; a dict that branches can undo.
+        values: present values of the locations written so far; a branch undoes its changes of this
+            dict.
         changed_containers: containers from outside that the function changes, by id.
         has_writes: whether a write happens when the graph runs.
-        targets: objects from outside that the function changes, or uses up, by id.
+        targets: objects from outside that the function changes, or consumes as an iterator, by id.
         given: objects from outside that Python code receives when the graph runs, by id.
     """
 
@@ -40,6 +41,6 @@ class OutsideLocations:
         self.given: dict[int, Value] = {}
 
     def writes_to(self, owner: Value) -> bool:
-        """Return whether the function writes an attribute of an object, in any evaluation."""
+        """Return whether this or an earlier evaluation assigns an attribute of `owner`."""
         number = id(owner)
         return any(kind == "attribute" and where == number for kind, where, _ in self.written)

@@ -22,14 +22,15 @@ class Ownership:
 
     Attributes:
         objects: objects that only the evaluated code can see.
-        depths: id of an object or tensor -> nesting depth of the graph where it was made.
-        tensors: eager tensors made while compiling; they become constants.
-        kept: ids of lists, dicts and sets that code outside keeps when the graph runs; evaluated
+        depths: id of an object or tensor -> nesting depth of the graph in which it was made.
+        tensors: eager tensors made while compiling; they become constants of the graph.
+        kept: ids of lists, dicts and sets that outside code stores when the graph runs; evaluated
             code may not change them any more.
         ambiguous: lists and dicts of which a graph condition picks one at run time; evaluated code
             may not change them.
-        chosen: id of a list or dict that stands for the one picked -> the ones from before the
-            condition. It has the contents of the one picked, and is another object.
+        chosen: id of the list or dict that represents the picked one after the condition -> the
+            candidates. The representative is another object than the candidates; its contents are
+            those of the picked one.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Ownership:
         return value
 
     def owns_data(self, value: Value) -> bool:
-        """Return whether evaluated code created an object or the array of which it is a view."""
+        """Return whether evaluated code created an object, or the array that it is a view of."""
         return value is not None and (
             id(value) in self.objects or id(base_array(value)) in self.objects
         )

@@ -15,9 +15,10 @@ class Flow:
     """How a block of statements ended: normally, or by return, break, continue or an error.
 
     Attributes:
-        ret, brk, cont: whether the block ended by `return`, `break`, `continue`; at most one holds.
-            Each is a Python bool if known at compile time, else a bool of the graph.
-        value: the returned value.
+        ret, brk, cont: whether the block ended by `return`, `break` or `continue`; at most one
+            holds. Each is a Python bool if known at compile time, else a bool that the graph
+            computes.
+        value: the returned value, if `ret` may hold.
         dead: whether the block always raises an error.
     """
 
@@ -60,9 +61,10 @@ NOTHING = _Nothing()  # the return value of a loop that has not returned yet
 
 
 class Undefined:
-    """Value of a variable that only one branch binds; reading the variable is an error.
+    """Value of a variable that only one branch of a graph condition binds; reading it is an error.
 
     Attributes:
+        name: the variable.
         where: the branch that does not bind the variable.
     """
 
@@ -75,9 +77,10 @@ class Undefined:
 
 
 class Unjoined(Undefined):
-    """Value of a variable bound to a different new object in each branch.
+    """Marks a variable that each branch of a graph condition binds to another new object.
 
-    Reading the variable raises `error`.
+    Attributes:
+        error: raised when the variable is read.
     """
 
     def __init__(self, name: str, error: Exception) -> None:
@@ -86,9 +89,14 @@ class Unjoined(Undefined):
 
 
 class Maybe:
-    """Value of a variable whose binding code may not run.
+    """Value of a variable that is bound only if code ran which a graph condition may skip.
 
-    Reading the variable appends a check of `bound` for when the graph runs.
+    Reading the variable appends a node that checks `bound` when the graph runs.
+
+    Attributes:
+        name: the variable.
+        value: its value if it is bound.
+        bound: whether it is bound, as a Python bool or a bool of the graph.
     """
 
     def __init__(self, name: str, value: Value, bound: Flag) -> None:

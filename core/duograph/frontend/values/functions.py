@@ -1,4 +1,4 @@
-"""Functions as values of the evaluation: a `def`, a lambda, or a choice between two callables.
+"""Functions as values of the evaluation: a `def`, a lambda, or a choice between callables.
 
 `evaluation.functions` makes and calls them. Nothing is evaluated here.
 """
@@ -97,7 +97,12 @@ def same_function(a: Value, b: Value) -> bool:
 
 
 class Choice:
-    """A choice between two callables by a graph bool; a call of the choice becomes a `switch`."""
+    """A choice between two callables by a graph bool; a call of the choice becomes a `switch`.
+
+    Attributes:
+        cond: the graph bool.
+        then, orelse: the callables if `cond` is true and if it is false.
+    """
 
     __slots__ = ("cond", "orelse", "then")
 

@@ -1,6 +1,7 @@
-"""Classes of Python objects, by what can change them: constants, and containers of the library.
+"""Tables of Python classes, grouped by whether and how their objects can change.
 
-The door to outside objects (`evaluation.outside`) and the host calls decide with these tables.
+`evaluation.outside`, which answers all questions about objects that evaluated code did not make,
+and the host calls decide with these tables. Nothing here inspects an object.
 """
 
 from __future__ import annotations

@@ -62,7 +62,12 @@ def reaches_graph_value(value: Value, limit: int = 2000) -> bool:
 
 
 def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
-    """Yield the corresponding innermost values of two nested structures, as far as both agree."""
+    """Yield the corresponding leaves of two nested structures as pairs.
+
+    The structures (1, 2) and (3, 4) yield (1, 3) and (2, 4). Dicts are compared by common keys,
+    lists and tuples by position up to the shorter one. Where the structures differ in kind, the two
+    parts are yielded as they are.
+    """
     if isinstance(a, dict) and isinstance(b, dict):
         for k in a.keys() & b.keys():
             yield from pairs(a[k], b[k])

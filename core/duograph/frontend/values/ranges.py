@@ -39,6 +39,9 @@ class GraphRange:
         raise NeedsValue("range: got a length that is known only when the compiled function runs")
 
     def holds(self, i: Value) -> Flag:
-        """Return whether number `i` lies before the end of the range, as a Python or graph bool."""
+        """Return whether number `i` lies before the end of the range: a Python or graph bool.
+
+        Neither the start nor the step of the range is checked.
+        """
         found: Flag = i < self.stop if self.step > 0 else i > self.stop
         return found

@@ -42,7 +42,7 @@ def _tensor(owner: str, name: str, value: object) -> Tensor:
 
 
 def _only(owner: str, name: str, values: object) -> Tensor:
-    """Return the only tensor of a list that has one for each process."""
+    """Return the Tensor of a list that has one Tensor per process, and so exactly one here."""
     if not isinstance(values, (tuple, list)) or len(values) != 1:
         found = len(values) if isinstance(values, (tuple, list)) else type(values).__name__
         raise ArgumentError(f"{owner}: got {found} for {name}; wanted a list of 1 Tensor")
@@ -55,7 +55,7 @@ def _reduction(owner: str, op: object) -> None:
 
 
 def _copied(owner: str, output: Tensor, input: Tensor) -> None:
-    """Write `input` into `output`, which has the same shape and dtype."""
+    """Write `input` into `output` after checking that both have the same shape and dtype."""
     if output.shape != input.shape or output.dtype is not input.dtype:
         raise ShapeError(
             f"{owner}: got an output of {output.dtype.name} {output.shape} for an input of "
@@ -65,7 +65,7 @@ def _copied(owner: str, output: Tensor, input: Tensor) -> None:
 
 
 def _split(owner: str, name: str, sizes: Sequence[int] | None, x: Tensor) -> None:
-    """Raise an error unless split sizes are those of one process: all of axis 0."""
+    """Raise an error unless `sizes` is None or [size of axis 0 of x], as one process needs."""
     if sizes is not None and list(sizes) != [x.shape[0]]:
         raise ArgumentValueError(
             f"{owner}: got {name}={list(sizes)}; wanted [{x.shape[0]}] with one process"
@@ -216,7 +216,10 @@ def all_gather_into_tensor(
 def _whole(
     owner: str, output: Tensor, input: Tensor, group: str | None, async_op: bool
 ) -> Work | None:
-    """Copy a tensor into another: what a collective of one process does."""
+    """Copy `input` into `output`, which is what a collective of one process does.
+
+    Returns a finished Work if `async_op` is set, else None.
+    """
     name_of(owner, group)
     _copied(owner, _tensor(owner, "output", output), _tensor(owner, "input", input))
     return _done(async_op)
@@ -445,7 +448,10 @@ def scatter(
 
 
 def _elsewhere(owner: str, tensor: object, peer: object, group: str | None, tag: int) -> Exception:
-    """Return the error of a transfer between two processes; there is only one."""
+    """Check the arguments of a transfer between two processes; return the error to raise.
+
+    There is always one, since there is only one process.
+    """
     _tensor(owner, "tensor", tensor)
     name_of(owner, group)
     if tag != 0:

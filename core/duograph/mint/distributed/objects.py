@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _list(owner: str, name: str, value: object, length: int | None = None) -> list[Any]:
-    """Return a list argument; raise an error if it is none, or of another length."""
+    """Return `value` if it is a non-empty list, of `length` items if given; raise otherwise."""
     if not isinstance(value, list) or not value or (length is not None and len(value) != length):
         wanted = "a list" if length is None else f"a list of {length}"
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted {wanted}")
@@ -134,7 +134,10 @@ def scatter_object_list(
 
 
 def _elsewhere(owner: str, values: list[Any], peer: int, group: str | None) -> Exception:
-    """Return the error of a transfer between two processes; there is only one."""
+    """Check the arguments of a transfer between two processes; return the error to raise.
+
+    There is always one, since there is only one process.
+    """
     name_of(owner, group)
     _list(owner, "object_list", values)
     if peer == 0:

@@ -1,4 +1,7 @@
-"""FusedAdamW, the other name of AdamW. Users import it from `mint.optim`."""
+"""FusedAdamW, another name of the optimiser AdamW.
+
+Users import it from `mint.optim`.
+"""
 
 from __future__ import annotations
 

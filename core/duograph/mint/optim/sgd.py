@@ -1,4 +1,7 @@
-"""SGD as `mint.optim` spells it: the optimiser of `experimental.optim` with another default."""
+"""SGD as `mint.optim` defines it: the optimiser of `experimental.optim` with another default.
+
+Users import it from `mint.optim`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The layers of `nn`, one family in each module; `nn/__init__.py` re-exports all of the layers."""
+"""The layers of `nn`, one family in each module.
+
+`nn/__init__.py` re-exports all of them; users import them from there.
+"""
 
 from __future__ import annotations
 

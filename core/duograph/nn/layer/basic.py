@@ -352,7 +352,10 @@ class Dropout(Cell):
 
 
 class _ChannelDropout(Cell):
-    """Base class of layers that drop whole channels; `_ranks` are the accepted input ranks."""
+    """Base class of layers that drop whole channels.
+
+    A subclass sets `_ranks`, the numbers of input axes that it accepts.
+    """
 
     _ranks: tuple[int, ...] = ()
 

@@ -1,6 +1,7 @@
-"""Layers made of several: convolution or Dense with normalisation and activation, TimeDistributed.
+"""Layers made of other layers: convolution or Dense with normalisation and activation.
 
-`nn` exports them.
+It also has TimeDistributed, which applies a layer to each time step. `nn` exports them; they
+compute nothing of their own.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = ["Conv2dBnAct", "DenseBnAct", "TimeDistributed"]
 def _activation(
     owner: str, value: Activation, alpha: float
 ) -> Cell | Callable[[Tensor], Tensor] | None:
-    """Return the layer or function that an `activation` argument names.
+    """Return the layer or function for an `activation` argument: a name, a callable, or None.
 
-    `alpha` is the slope of ``"leakyrelu"``.
+    `alpha` is the factor of negative numbers for the name ``"leakyrelu"``.
     """
     if value == "leakyrelu":
         return LeakyReLU(alpha)

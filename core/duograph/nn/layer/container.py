@@ -1,6 +1,7 @@
 """SequentialCell, CellList and CellDict: Cells that hold other Cells by number or by name.
 
-They rename the Parameters of their children when positions change.
+`nn` exports them. They rename the Parameters of their children when positions change; `_names` has
+the rule.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ class _Numbered(Cell):
         return cell
 
     def _head(self) -> str:
-        """Return what the names of this container's Parameters have before the number."""
+        """Return the part before the item's number in the names of this container's Parameters."""
         return container_head(self._cells.items()) if self._auto_prefix else ""
 
     def _put(self, name: str, cell: Cell, head: str) -> None:
-        """Set the child Cell `name`, whose Parameters are renamed to `head` + name + path."""
+        """Set the child Cell `name`; its Parameters are renamed to `head`, name, ".", and path."""
         if self._auto_prefix:
             cell.update_parameters_name(f"{head}{name}.")
         self._cells[name] = cell
 
     def _set_order(self, kept: list[Cell], head: str) -> None:
-        """Make `kept` the child Cells, numbered from 0; their Parameters get the new numbers."""
+        """Make `kept` the child Cells, numbered from 0, and renumber their Parameters' names."""
         for name in list(self._cells):
             del self._cells[name]
         for i, cell in enumerate(kept):
@@ -62,7 +63,7 @@ class _Numbered(Cell):
         return kept[self._index(index)][1]
 
     def _part(self, items: list[tuple[str, Cell]]) -> Any:
-        """Return a container of the same class with some of the items, without renaming them."""
+        """Return a container of the same class with the (name, Cell) pairs `items`, not renamed."""
         made = type(self).__new__(type(self))
         Cell.__init__(made, auto_prefix=False)
         for name, cell in items:
@@ -183,7 +184,7 @@ class CellList(_Numbered):
         self.extend(cells)
 
     def _part(self, items: list[tuple[str, Cell]]) -> Any:
-        """Return a CellList with some of the items, numbered from 0."""
+        """Return a CellList of the Cells in the (name, Cell) pairs `items`, numbered from 0."""
         return super()._part([(str(i), cell) for i, (_, cell) in enumerate(items)])
 
     def insert(self, index: int, cell: Cell) -> None:

@@ -62,9 +62,10 @@ def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
 
 
 class _Conv(Cell):
-    """Base of all convolutions: checks the arguments and creates the Parameters.
+    """Base of all convolution layers: checks the arguments and creates the Parameters.
 
-    `_axes` is the number of spatial axes, `_formats` the data formats that the class accepts.
+    A subclass sets `_axes`, the number of spatial axes, and `_formats`, the data formats that it
+    accepts.
     """
 
     bias_add = Operator("BiasAdd")
@@ -133,7 +134,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias")
 
     def _stored_shape(self) -> tuple[int, ...]:
-        """Return the shape of the weight Parameter; a 1-D kernel is stored with a height of 1."""
+        """Return the shape of the weight Parameter; a 1-D layer's has an extra height of 1."""
         if self._axes == 1:
             return (*self._weight_shape[:2], 1, self._weight_shape[2])
         return self._weight_shape

@@ -110,9 +110,11 @@ class ResizeBilinear(Cell):
 
 
 def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
-    """Resize a tensor along one axis by linear interpolation between two neighbours.
+    """Resize axis number `axis` of `x` to `out` cells by linear interpolation.
 
-    A product with a matrix of weights would spread NaN and infinity over the whole axis.
+    `align` aligns the centres of the corner cells, `half` the outer edges of the axis. Each output
+    cell reads its two neighbours only: a matmul with a matrix of weights would carry NaN and
+    infinity to the whole axis.
     """
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
@@ -306,7 +308,10 @@ class SSIM(Cell):
         return self._similarity(img1, img2)[0].mean(1)
 
     def _similarity(self, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the similarity and its contrast part, both averaged over the images: (N, C)."""
+        """Return (structural similarity, its contrast part) of two images, each (N, C).
+
+        Both are averaged over the image.
+        """
         owner = type(self).__name__
         _check.rank(owner, img1, 4)
         if img1.shape != img2.shape or min(img1.shape[2:]) < self.filter_size:

@@ -28,12 +28,15 @@ __all__ = [
 
 
 def _parameter(name: str, init: Init, features: int, dtype: DTypeLike, trained: bool) -> Parameter:
-    """Create a Parameter of a normalisation layer with one value for each channel."""
+    """Create a Parameter of a normalisation layer of shape (features,), one value per channel."""
     return Parameter(initializer(init, (features,), dtype), name=name, requires_grad=trained)
 
 
 class _BatchNorm(Cell):
-    """Base of the batch normalisations; `_ranks` are the ranks of input that a class accepts."""
+    """Base class of the batch normalisation layers.
+
+    A subclass sets `_ranks`, the numbers of input axes that it accepts.
+    """
 
     bn_train = Operator("BatchNorm", lambda c: {"is_training": True, **c._operator_arguments()})
     bn_infer = Operator("BatchNorm", lambda c: {"is_training": False, **c._operator_arguments()})
@@ -80,7 +83,7 @@ class _BatchNorm(Cell):
         self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
 
     def _operator_arguments(self) -> dict[str, object]:
-        """Return the keyword arguments of `bn_train` and `bn_infer`."""
+        """Return the constructor arguments of the layer's primitives `bn_train` and `bn_infer`."""
         return {"epsilon": self.eps, "momentum": self.momentum, "data_format": self.data_format}
 
     def construct(self, x: Tensor) -> Tensor:
@@ -368,7 +371,10 @@ def _group_norm(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float)
 
 
 class _InstanceNorm(Cell):
-    """Base of the instance normalisations; `_ranks` are the ranks of input that a class accepts."""
+    """Base class of the instance normalisation layers.
+
+    A subclass sets `_ranks`, the numbers of input axes that it accepts.
+    """
 
     instance_bn = Operator("InstanceNorm", lambda c: {"epsilon": c.eps, "momentum": c.momentum})
     shape = Operator("Shape")

@@ -1,6 +1,7 @@
 """Padding layers: constant, reflection and replication.
 
-Constant padding calls `ops.pad_constant`; the other modes gather along one axis after the other.
+`nn` exports them. Constant padding calls `ops.pad_constant`; the other layers gather elements along
+one axis after another.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def _ceil_padding(
     dilation: tuple[int, ...],
     pairs: Pairs,
 ) -> Pairs:
-    """Extend a pooling layer's padding for ceil_mode, which keeps a last partial window."""
+    """Return the padding pairs `pairs`, enlarged at the end for ceil_mode's partial last window."""
     found = []
     for n, k, s, d, (low, high) in zip(size, kernel, stride, dilation, pairs, strict=True):
         reach = d * (k - 1) + 1
@@ -49,7 +49,7 @@ def _ceil_padding(
 class _Pool(Cell):
     """Base of the pooling layers with fixed windows: checks windows, strides and padding.
 
-    `_axes` is the number of spatial axes.
+    A subclass sets `_axes`, the number of spatial axes.
     """
 
     _axes = 2
@@ -90,13 +90,13 @@ class _Pool(Cell):
         self._pairs = tuple((p, p) for p in both)
 
     def _batched(self, x: Tensor) -> tuple[Tensor, bool]:
-        """Return the pooling input with a batch axis, and whether that axis was added."""
+        """Return (x with a batch axis, whether the axis was added because `x` had none)."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         single = x.ndim == self._axes + 1
         return (x.expand_dims(0) if single else x), single
 
     def _pairs_for(self, x: Tensor) -> Pairs:
-        """Return the (low, high) padding of each spatial axis for a pooling layer's input `x`."""
+        """Return the (low, high) padding of each spatial axis of `x`, ceil_mode's included."""
         size = x.shape[2:]
         if self.pad_mode == "SAME":
             return same_padding(size, self._kernel, self._stride, self._dilation)
@@ -280,7 +280,11 @@ def _window_counts(
     pairs: Pairs,
     counted: Pairs,
 ) -> Array:
-    """Return how many cells of each pooling window are in the input or in padding that counts."""
+    """Return the divisors of average pooling: each window's number of cells that count.
+
+    A cell counts if it is in the input or in the padding `counted`, which is part of the padding
+    `pairs`. The array has one axis per spatial axis.
+    """
     per_axis = []
     for n, k, s, (low, high), (c_low, c_high) in zip(
         size, kernel, stride, pairs, counted, strict=True
@@ -430,7 +434,7 @@ class LPPool1d(LPPool2d):
 
 
 def _windows(n: int, out: int) -> list[range]:
-    """Return `out` ranges that evenly cover an axis of length `n`, for adaptive pooling."""
+    """Split an axis of length `n` into `out` ranges, the windows of adaptive pooling."""
     return [range(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
@@ -438,7 +442,10 @@ OutputSize: TypeAlias = "int | Sequence[int | None] | None"
 
 
 class _Adaptive(Cell):
-    """Base of the adaptive pooling layers; `_axes` is the number of spatial axes."""
+    """Base class of the adaptive pooling layers.
+
+    A subclass sets `_axes`, the number of spatial axes.
+    """
 
     _axes = 2
 
@@ -462,7 +469,7 @@ class _Adaptive(Cell):
         self._sizes = tuple(several)
 
     def _sizes_for(self, x: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return (input sizes, output sizes) of an adaptive pooling layer's spatial axes."""
+        """Return (input sizes, output sizes) of the spatial axes of the input `x`."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         size = x.shape[-self._axes :]
         return size, tuple(n if o is None else o for n, o in zip(size, self._sizes, strict=True))

@@ -1,7 +1,7 @@
 """One time step of recurrent layers: RNNCell, LSTMCell, GRUCell.
 
-Each computes the input's share of all gates by `ops.dense` and the step by one op, such as
-`ops.lstm_step`.
+`nn` exports them. Each multiplies the input by the weights of all gates at once (`ops.dense`) and
+computes the rest of the step by one op, such as `ops.lstm_step`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ __all__ = ["RNNCell", "LSTMCell", "GRUCell"]
 
 
 class _StepCell(Cell):
-    """Base class of RNNCell, LSTMCell and GRUCell; each weight stacks `_gates` gates."""
+    """Base class of RNNCell, LSTMCell and GRUCell.
+
+    A subclass sets `_gates`, the number of gates whose rows each weight stacks.
+    """
 
     _gates = 1
 
@@ -45,7 +48,10 @@ class _StepCell(Cell):
             self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
 
     def _input_gates(self, x: Tensor, *states: Tensor) -> Tensor:
-        """Check the shapes of a recurrent cell's inputs and return `x @ weight_ih.T + bias_ih`."""
+        """Check the shapes of input and states; return the input's term of all gates.
+
+        That is ``x @ weight_ih.T + bias_ih``, of shape (N, gates * hidden_size).
+        """
         owner = type(self).__name__
         _check.rank(owner, x, 2)
         if x.shape[1] != self.input_size:

@@ -1,7 +1,7 @@
 """Recurrent layers over sequences: RNN, LSTM, GRU.
 
-The input's share of all gates is one matmul over the whole sequence; each time step is one op, such
-as `ops.lstm_step`.
+`nn` exports them. One matmul multiplies the whole sequence by the input weights of all gates; then
+each time step is one op, such as `ops.lstm_step`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ States: TypeAlias = "tuple[Tensor, ...]"  # (h,), or (h, c) of an LSTM
 class _Recurrent(Cell):
     """Base of RNN, GRU and LSTM: Parameters, layers, directions and the loop over time.
 
-    `_gates` is the number of gates stacked in each weight, `_states` that of state tensors. A
-    subclass implements `_step`.
+    A subclass sets `_gates`, the number of gates stacked in each weight, and `_states`, the number
+    of state tensors (2 for LSTM, else 1). It implements `_step`.
     """
 
     _gates = 1
@@ -82,7 +82,12 @@ class _Recurrent(Cell):
             self.b_hh_list = ParameterTuple(made["b_hh"])
 
     def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
-        """Return the recurrent states after one time step; RNN, GRU and LSTM override it."""
+        """Compute one time step: return the new states; RNN, GRU and LSTM override it.
+
+        Args:
+            gates: the input's term of all gates, (N, gates * hidden_size).
+            weight, bias: those that multiply the hidden state.
+        """
         raise NotImplementedError
 
     def construct(
@@ -125,7 +130,9 @@ class _Recurrent(Cell):
     ) -> tuple[Tensor, States]:
         """Run one recurrent layer in one direction over all time steps.
 
-        `i` is the number of the layer and direction. Returns (outputs of all steps, last states).
+        `x` is (T, N, features); `i` is the number of the layer and direction. Where a mask (N, 1)
+        is False, the sequence has ended: the output is 0 and the states stay. Returns (outputs of
+        all steps, last states).
         """
         steps, batch, width = x.shape
         bias_ih = self.b_ih_list[i] if self.has_bias else None
@@ -147,7 +154,10 @@ class _Recurrent(Cell):
     def _initial_states(
         self, x: Tensor, hx: Tensor | States | None, layers: int, batch: int
     ) -> States:
-        """Return the initial states of all layers, each (layers, N, hidden_size)."""
+        """Check the user's states `hx`, or create zeros for None; return a tuple of state tensors.
+
+        Each has shape (layers, N, hidden_size), `layers` counting both directions.
+        """
         owner = type(self).__name__
         shape = (layers, batch, self.hidden_size)
         if hx is None:
@@ -163,11 +173,10 @@ class _Recurrent(Cell):
     def _lengths(
         self, seq_length: Tensor | Sequence[int] | None, steps: int, batch: int
     ) -> tuple[Tensor | None, list[Tensor] | None]:
-        """Return what is needed for sequences of different lengths: (row indices, masks).
+        """Convert the lengths of the sequences of a batch to (row indices, masks); None to Nones.
 
-        The row indices reverse each sequence; there is a mask (N, 1) for each time step. Both are
-        None when
-        every sequence has the full length.
+        Gathering by the row indices (T * N,) reverses each sequence. The mask (N, 1) of each time
+        step is True where the sequence has not ended.
         """
         if seq_length is None:
             return None, None
@@ -194,7 +203,7 @@ class _Recurrent(Cell):
 def _reversed(x: Tensor, order: Tensor | None) -> Tensor:
     """Reverse a tensor (T, N, E) along time.
 
-    `order` has the row indices if sequences have different lengths.
+    `order` has the row indices from `_lengths` if sequences have different lengths.
     """
     if order is None:
         return ops.flip(x, (0,))

@@ -165,7 +165,7 @@ class MultiheadAttention(Cell):
         return out, weights.squeeze(0) if single else weights
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
-        """Return the projections of query, key and value, each to the width `embed_dim`."""
+        """Return [query, key, value], each multiplied by its weight to `embed_dim` features."""
         e = self.embed_dim
         if self._same:
             if query is key and key is value:
@@ -235,7 +235,11 @@ class MultiheadAttention(Cell):
         extra: int,
         dtype: DTypeLike,
     ) -> Tensor | None:
-        """Return the mask to add to the scores (N, heads, L, S): -inf where a key is hidden."""
+        """Combine the attention mask and the key padding into one addend of the scores, or None.
+
+        It broadcasts to the scores (N, heads, L, S), with -inf where a key is hidden; `extra` is
+        the number of keys at the end that the masks do not have and that are visible.
+        """
         total: Tensor | None = None
         seen = source - extra
         if mask is not None:
@@ -269,7 +273,7 @@ def _additive(mask: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def _activation(value: Activation) -> Callable[[Tensor], Tensor]:
-    """Return the activation function that a Transformer layer's `activation` argument names."""
+    """Return the function for a Transformer layer's `activation`: a name, Cell or function."""
     if value == "gelu":
         return lambda x: ops.gelu(x, "none")
     if isinstance(value, str):
@@ -282,7 +286,10 @@ def _activation(value: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _TransformerLayer(Cell):
-    """Base of the encoder and decoder layers; `_decoder` adds attention to a memory."""
+    """Base of the encoder and decoder layers.
+
+    If the class sets `_decoder`, the layer also attends to the encoder's output (memory).
+    """
 
     _decoder = False
     multihead_attn: MultiheadAttention

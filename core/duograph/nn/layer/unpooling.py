@@ -1,4 +1,7 @@
-"""MaxUnpool and FractionalMaxPool layers. `nn` exports them; `ops` computes."""
+"""MaxUnpool and FractionalMaxPool layers.
+
+`nn` exports them. They check arguments and call the functions of `ops`, which compute.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ __all__ = [
 
 
 class _MaxUnpool(Cell):
-    """Base class: holds the window of the pooling that is undone."""
+    """Base class of the max unpooling layers; holds the window of the pooling to be reversed."""
 
     _unpool: ClassVar[Callable[..., Any]]
 
@@ -115,7 +118,7 @@ class MaxUnpool3d(_MaxUnpool):
 
 
 class _FractionalMaxPool(Cell):
-    """Base class: holds the window and the size of the result."""
+    """Base class of the fractional max pooling layers; holds the window and the output size."""
 
     _pool: ClassVar[Callable[..., Any]]
 

@@ -1,4 +1,7 @@
-"""LossBase, the base class of losses, and the reductions and checks that losses share."""
+"""LossBase, the base class of losses, and the reductions and checks that losses share.
+
+The modules of this folder and users' own losses derive from it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Losses over classes and probabilities. Each calls an op or composes public ops."""
+"""Losses over classes and probabilities, as layers.
+
+`nn` exports them. Each calls an op or composes public ops; none has a gradient rule of its own.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,7 @@ __all__ = [
 
 
 def _weight(owner: str, weight: object) -> Tensor | None:
-    """Return the `weight` argument of a loss if it is a Tensor or None.
-
-    Otherwise raise an error.
-    """
+    """Return the `weight` argument of a loss if it is a Tensor or None; raise otherwise."""
     if weight is not None and not isinstance(weight, Tensor):
         raise ArgumentError(
             f"{owner}: got weight of {type(weight).__name__}; wanted a Tensor or None"

@@ -1,4 +1,7 @@
-"""Losses over distances, similarities and likelihoods. Each composes public ops."""
+"""Losses over distances, similarities and likelihoods, as layers.
+
+`nn` exports them. Each composes public ops; none has a gradient rule of its own.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +149,7 @@ class CosineEmbeddingLoss(LossBase):
 
 
 def _distance(x: Tensor, y: Tensor, p: float, eps: float) -> Tensor:
-    """Return the p-norm of `x - y` along the last axis; `eps` is added to each difference."""
+    """Return the p-norm of ``|x - y| + eps`` along the last axis."""
     size = ops.abs(x - y) + eps
     if p == 1:
         return size.sum(-1)

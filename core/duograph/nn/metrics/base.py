@@ -1,4 +1,7 @@
-"""Metric, the base class of all metrics, and EvaluationBase, the base of metrics over classes."""
+"""Metric, the base class of all metrics, and EvaluationBase, the base of metrics over classes.
+
+The modules of this folder and users' own metrics derive from them. They work on NumPy arrays.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ class Metric:
         )
 
     def _inputs(self, inputs: Sequence[object], n: int) -> list[Array]:
-        """Return the `n` selected inputs of the metric's `update` as NumPy arrays."""
+        """Return the inputs of `update` that `set_indexes` selected, as `n` NumPy arrays."""
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != n:
             raise ArgumentValueError(
@@ -135,7 +138,10 @@ class EvaluationBase(Metric):
         self.clear()
 
     def _labels(self, y_pred: Array, y: Array) -> tuple[Array, Array]:
-        """Check a metric's predictions and labels; return classification labels as (N, ...).
+        """Check a metric's predictions and labels; return them with class numbers as labels.
+
+        Predictions (N, C, ...) go with labels (N, ...). One-hot labels of the predictions' shape
+        are converted to class numbers. Multilabel inputs are returned unchanged.
 
         Raises:
             ValueError: shapes that do not fit.

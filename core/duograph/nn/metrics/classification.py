@@ -1,4 +1,7 @@
-"""Metrics over classes: accuracy, precision, recall, F-scores, confusion matrix, ROC and others."""
+"""Metrics over classes: accuracy, precision, recall, F-scores, confusion matrix, ROC, ...
+
+`Model.eval` and user code call them. They compute on the host in NumPy and record no gradient.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ class _Counts(EvaluationBase):
         self._actual += actual.sum(0)
 
     def _ratio(self, total: Array, average: bool) -> Array | float:
-        """Return true positives divided by `total` for each class, or the mean over the classes."""
+        """Return true positives divided by `total` for each class, or with `average` their mean."""
         if not self._true.size:
             raise no_batches_error(type(self).__name__)
         found = self._true / np.maximum(total, 1e-20)
@@ -418,7 +421,10 @@ class ROC(Metric):
 
 
 def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
-    """Return the points of a ROC curve: false and true positive rates and their thresholds."""
+    """Return (false positive rates, true positive rates, thresholds) of a ROC curve's points.
+
+    `scores` are predictions and `positive` the labels, 1 or 0, both 1-d.
+    """
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
     last = np.append(np.nonzero(np.diff(scores))[0], scores.size - 1)

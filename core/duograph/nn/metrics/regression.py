@@ -1,4 +1,7 @@
-"""Metrics over distances and similarities, and the mean loss."""
+"""Metrics over distances and similarities, and the mean loss.
+
+`Model.eval` and user code call them. They compute on the host in NumPy and record no gradient.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ class Loss(Metric):
 
 
 class _Distance(Metric):
-    """Base class of metrics that sum an error over samples; a subclass implements `_error`."""
+    """Base class of metrics that add up an error over all samples.
+
+    A subclass implements `_error`.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ __all__ = ["BleuScore", "ConfusionMatrixMetric", "OcclusionSensitivity"]
 
 
 def _ngrams(words: Sequence[Any], longest: int) -> collections.Counter[tuple[Any, ...]]:
-    """Return how often each sequence of 1 to `longest` words occurs."""
+    """Count each sequence of 1 to `longest` consecutive words; return a Counter of word tuples."""
     return collections.Counter(
         tuple(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)
     )
@@ -106,7 +106,7 @@ _Rates = dict[str, Callable[[Array, Array, Array, Array], Array]]
 
 
 def _share(part: Array, whole: Array | float) -> Array:
-    """Return the ratio, NaN where the whole is 0."""
+    """Return part / whole by element, and NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(whole) != 0, part / whole, np.nan)
 
@@ -229,7 +229,10 @@ class ConfusionMatrixMetric(Metric):
         self._is_update = False
 
     def _confusion(self, y_pred: Array, y: Array) -> Array:
-        """Return true and false positives, true and false negatives: (4, N, C)."""
+        """Count per sample and class; return the counts as one array of shape (4, N, C).
+
+        Its four parts are true positives, false positives, true negatives and false negatives.
+        """
         owner = "ConfusionMatrixMetric.update"
         if y_pred.ndim < 2 or y_pred.shape != y.shape:
             raise ShapeError(
@@ -256,7 +259,11 @@ class ConfusionMatrixMetric(Metric):
             self._count += weight
 
     def _reduced(self, rates: Array) -> tuple[float, int]:
-        """Reduce the metric of one batch to a number; return it and the weight of the batch."""
+        """Reduce the metric of one batch (N, C) to (number, weight of the batch).
+
+        NaN entries are left out. The number is the sum of the others, with their count as weight;
+        or the mean over samples of the mean over classes, with the number of samples as weight.
+        """
         known = ~np.isnan(rates)
         rates = np.where(known, rates, 0.0)
         if self.decrease == "sum":
@@ -331,7 +338,7 @@ class OcclusionSensitivity(Metric):
         self._falls: Array | None = None
 
     def _ranges(self, shape: tuple[int, ...]) -> list[range]:
-        """Return the positions of the box in each axis of the image."""
+        """Return, for each axis of the image, the positions of the centre of the covering box."""
         if self.b_box is None:
             return [range(n) for n in shape]
         box = self.b_box
@@ -352,7 +359,7 @@ class OcclusionSensitivity(Metric):
         return found
 
     def _covered(self, image: Array, ranges: list[range]) -> Iterator[Array]:
-        """Yield the image with a covering box around each position."""
+        """Yield copies of the image, each with a box of `pad_val` around one of the positions."""
         shape = image.shape[1:]
         margins = self.margin if isinstance(self.margin, list) else [self.margin] * len(shape)
         if len(margins) != len(shape):

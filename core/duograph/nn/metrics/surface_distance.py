@@ -50,7 +50,7 @@ def nearest(points: Array, others: Array, kind: str) -> Array:
 
 
 class _SurfaceMetric(Metric):
-    """Base class: keeps the surface points of the last prediction and label."""
+    """Base class of surface metrics; stores the surface points of the last prediction and label."""
 
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _SurfaceMetric(Metric):
         self._points: tuple[Array, Array] | None = None
 
     def update(self, *inputs: Any) -> None:
-        """Take a prediction and a label of one shape, and the class to compare.
+        """Replace the stored surfaces by those of a prediction, a label and the class to compare.
 
         Raises:
             TypeError: a class that is no number.
@@ -93,7 +93,10 @@ class _SurfaceMetric(Metric):
         return surface(y_pred), surface(y)
 
     def _distances(self, back: bool = False) -> Array:
-        """Return the distances of the prediction's surface from the label's, or back."""
+        """Return the distance of each point of the prediction's surface to the label's surface.
+
+        With `back`, those of the label's points to the prediction's surface.
+        """
         if self._points is None:
             raise no_batches_error(type(self).__name__)
         points, others = self._points[::-1] if back else self._points
@@ -192,7 +195,10 @@ class MeanSurfaceDistance(_SurfaceMetric):
         self.symmetric = _check.boolean(type(self).__name__, "symmetric", symmetric)
 
     def _mean(self, power: int) -> float:
-        """Return the mean of a power of the distances; infinite without points."""
+        """Return the mean of distance ** power over the surface points; infinite without points.
+
+        If symmetric, it is the average of both directions.
+        """
         found = [self._distances(back) for back in ((False, True) if self.symmetric else (False,))]
         if not all(d.size for d in found):
             return float("inf")

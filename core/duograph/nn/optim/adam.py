@@ -1,4 +1,7 @@
-"""Adam and its variants. Each update is one fused op, such as `ops.adam_step`."""
+"""Adam and its variants.
+
+`nn` exports them. The update of a Parameter is one fused op, such as `ops.adam_step`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ def _betas(owner: str, beta1: float, beta2: float, eps: float) -> None:
 
 
 class _BiasCorrected(Optimizer):
-    """Base class of optimisers with bias correction: they store beta1 ** step, beta2 ** step."""
+    """Base class of optimisers with bias correction.
+
+    It stores beta1 ** step and beta2 ** step as Parameters and updates them in each step.
+    """
 
     beta1: float
     beta2: float

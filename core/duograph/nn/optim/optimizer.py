@@ -31,7 +31,7 @@ DecayNow: TypeAlias = "float | Tensor | tuple[float | Tensor, ...]"  # the decay
 
 
 class _GroupEntry(NamedTuple):
-    """One Parameter of an optimiser's parameter group with the settings of the group."""
+    """One Parameter of an optimiser, with the settings of its parameter group."""
 
     parameter: Parameter
     rate: Parameter | LearningRateSchedule
@@ -43,7 +43,7 @@ _GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralizat
 
 
 class _IteratorLearningRate(LearningRateSchedule):
-    """Learning rate schedule that reads the rate of each optimiser step from a list."""
+    """Learning rate schedule that reads the rate of each step from a fixed list of numbers."""
 
     def __init__(self, rates: Array, name: str) -> None:
         super().__init__()
@@ -163,7 +163,10 @@ class Optimizer(Cell):
     # ---- construction ---------------------------------------------------------------------------
 
     def _rate(self, owner: str, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
-        """Convert the learning rate argument of an optimiser to a Parameter or a schedule."""
+        """Convert a learning rate argument of an optimiser to a Parameter or a schedule.
+
+        `name` is the Parameter's name. A list of numbers becomes a schedule with a rate per step.
+        """
         if isinstance(rate, LearningRateSchedule):
             return rate
         if isinstance(rate, Cell):
@@ -208,7 +211,10 @@ class Optimizer(Cell):
     def _init_groups(
         self, owner: str, groups: list[dict[str, Any]], learning_rate: Rate, decay: Decay
     ) -> None:
-        """Set an optimiser's Parameters, learning rates and decays from parameter groups."""
+        """Set up the optimiser from parameter groups: its Parameters, learning rates and decays.
+
+        A group is a dictionary; settings that it lacks are those of the arguments.
+        """
         order: list[Parameter] | None = None
         common_rate = self._rate(owner, learning_rate, "learning_rate")
         found: dict[int, _GroupEntry] = {}
@@ -261,7 +267,11 @@ class Optimizer(Cell):
         entries: list[_GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
-        """Set the optimiser's lists (learning rate, decay, ...), with an entry per Parameter."""
+        """Store the settings of all Parameters as tuples with one item per Parameter.
+
+        `entries` has them in the order of the update. Without a group of its own rate, the
+        optimiser stores `common_rate` alone.
+        """
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
             object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
@@ -356,7 +366,10 @@ class Optimizer(Cell):
         return self.dynamic_lr or self.dynamic_weight_decay
 
     def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """Return the gradients; all are dense, so no index occurs twice."""
+        """Return the gradients unchanged.
+
+        MindSpore's method merges equal indices of sparse gradients; here all gradients are dense.
+        """
         return gradients
 
     def flatten_gradients(self, gradients: Sequence[Any]) -> Sequence[Any]:
@@ -438,7 +451,10 @@ class Optimizer(Cell):
                 )
 
     def _state(self, prefix: str, init: Init = "zeros", separator: str = ".") -> ParameterTuple:
-        """Create a state Parameter, named ``prefix.name``, for each Parameter."""
+        """Create a state Parameter, such as a moment, for each Parameter; return them all.
+
+        Each has its Parameter's shape and dtype, and the name prefix + separator + name.
+        """
         found = []
         for p in self.parameters:
             made = Parameter(
@@ -458,7 +474,10 @@ class Optimizer(Cell):
         return str(get_context("device_target"))
 
     def _set_base_target(self, value: str) -> None:
-        """Accept the name of the device that runs the updates; a subclass's `target` sets it."""
+        """Raise ArgumentValueError unless `value` is the device that runs the updates.
+
+        The setter of a subclass's property `target` calls it.
+        """
         if value != self.target:
             raise ArgumentValueError(
                 f"{type(self).__name__}.target: got {value!r}; the updates run on {self.target!r}, "
@@ -467,7 +486,10 @@ class Optimizer(Cell):
 
 
 def _check_group(owner: str, group: object) -> None:
-    """Raise if an optimiser's parameter group is not a dictionary of the known keys."""
+    """Raise if a parameter group is not a dictionary or has an unknown key.
+
+    `owner` is the optimiser's name in messages.
+    """
     if not isinstance(group, dict):
         raise ArgumentError(
             f"{owner}: got {type(group).__name__} among groups; wanted dictionaries only"
@@ -495,7 +517,7 @@ def _listed(owner: str, parameters: object) -> list[Any]:
 def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
     """Return a ParameterTuple of the Parameters.
 
-    Raises if two of the Parameters have the same name.
+    Raises ArgumentValueError if two of them have the same name.
     """
     names: set[str] = set()
     for p in parameters:
@@ -508,7 +530,7 @@ def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
 
 
 def _decay(owner: str, value: object) -> Decay:
-    """Check the `weight_decay` argument of an optimiser and return it.
+    """Return the `weight_decay` argument of an optimiser after checking it.
 
     It must be a Cell or a number of 0 or more.
     """

@@ -1,4 +1,7 @@
-"""The optimisers SGD and Momentum; each Parameter update is one fused op."""
+"""The optimisers SGD and Momentum.
+
+`nn` exports them. The update of a Parameter is one fused op.
+"""
 
 from __future__ import annotations
 

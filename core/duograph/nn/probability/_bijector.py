@@ -110,7 +110,7 @@ class Bijector(Cell):
 
     @property
     def is_injective(self) -> bool:
-        """Whether the function takes no value twice."""
+        """Whether the function never has the same result for two values."""
         return self._is_injective
 
     @property
@@ -124,7 +124,7 @@ class Bijector(Cell):
         return self._is_scalar_batch
 
     def _add_parameter(self, value: Value, name: str) -> Tensor:
-        """Add a parameter and return it as a Tensor.
+        """Register a parameter of the constructor; return it as a Tensor.
 
         Raises:
             TypeError: no floating number, or another dtype than the other parameters have.
@@ -140,7 +140,7 @@ class Bijector(Cell):
         return made
 
     def _check_value(self, value: object, name: str) -> Tensor:
-        """Return a value if it is a Tensor.
+        """Return `value` if it is a Tensor; `name` stands for it in the error.
 
         Raises:
             TypeError: another type.
@@ -163,7 +163,7 @@ class Bijector(Cell):
         return found
 
     def cast_param_by_value(self, value: Tensor, para: Tensor) -> Tensor:
-        """Return a parameter in the dtype of a value."""
+        """Return the parameter `para` cast to the dtype of `value`."""
         return para.astype(value.dtype)
 
     def shape_mapping(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -177,11 +177,11 @@ class Bijector(Cell):
         return formula(self._check_value_dtype(value), *args, **kwargs)
 
     def forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the function of `value`, a floating Tensor."""
+        """Return the result of the bijector for each element of `value`, a floating Tensor."""
         return self._apply("forward", value, *args, **kwargs)
 
     def inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the number of which `value` is the function."""
+        """Return the number for which the bijector has the result `value`, by element."""
         return self._apply("inverse", value, *args, **kwargs)
 
     def forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -174,20 +174,23 @@ class Distribution(Cell):
         return self._broadcast_shape
 
     def _add_parameter(self, value: Value, name: str) -> Tensor | None:
-        """Add a parameter to those that functions use by default; return it as a Tensor."""
+        """Register a parameter of the constructor, the default of later calls; return its Tensor.
+
+        None registers and returns None: every call must then pass the parameter.
+        """
         made = None if value is None else as_parameter(self._name, name, value, self.parameter_type)
         self.default_parameters.append(made)
         self.parameter_names.append(name)
         return made
 
     def _hold(self, values: dict[str, Value]) -> None:
-        """Add parameters and keep each as an attribute, so that a Parameter can be trained."""
+        """Register parameters, and set each as an attribute so that a Parameter can be trained."""
         for name, value in values.items():
             attribute = f"_{name}_value" if name in ("mean", "sd", "df") else f"_{name}"
             setattr(self, attribute, self._add_parameter(value, name))
 
     def _check_value(self, value: object, name: str) -> Tensor:
-        """Return a value if it is a Tensor.
+        """Return `value` if it is a Tensor; `name` stands for it in the error.
 
         Raises:
             TypeError: another type.
@@ -225,11 +228,15 @@ class Distribution(Cell):
         return tuple(p if p.shape == shape else ops.broadcast_to(p, shape) for p in found)
 
     def _parameter(self, value: object, name: str) -> Tensor:
-        """Return a parameter of a call, cast to the dtype of the parameters."""
+        """Return the argument of a call as a Tensor cast to the dtype of the parameters."""
         return self._check_value(value, name).astype(self.parameter_type)
 
     def _ordered(self, function: str, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        """Return the parameters of a call in the order of the constructor, None for defaults."""
+        """Return a call's parameters as a list in the constructor's order; None means the default.
+
+        They come by position (`args`) or name (`kwargs`); `function` is the called function in
+        errors.
+        """
         keywords = self._keywords or tuple(self.parameter_names)
         if len(args) > len(keywords):
             raise ArgumentError(
@@ -249,14 +256,18 @@ class Distribution(Cell):
     def _resolved(
         self, function: str, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[Tensor, ...]:
-        """Return the parameters of one call as Tensors of one shape."""
+        """Return the parameters of one call, defaults filled in, as Tensors of one shape."""
         found = self._check_param_type(*self._ordered(function, args, kwargs))
         return found if isinstance(found, tuple) else (found,)
 
     def _evaluate(
         self, function: str, rules: _Rules, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Compute a function from its own formula, or by the first rule whose formula there is."""
+        """Compute `function`, such as "prob", by its formula ``_prob``, or from another formula.
+
+        Each rule is (name of another function, conversion of its result); the first whose formula
+        the class defines is used. Raises MissingFunctionError if there is none.
+        """
         own = getattr(self, f"_{function}", None)
         if own is not None:
             return own(*args, **kwargs)
@@ -325,7 +336,10 @@ class Distribution(Cell):
     def _split(
         self, function: str, dist: object, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[list[Tensor], tuple[Tensor, ...]]:
-        """Return the parameters of distribution b and those of this one."""
+        """Split the arguments of `kl_loss` or `cross_entropy` of this distribution a from b.
+
+        Returns (parameters of b, parameters of a); `dist` must name the class of both.
+        """
         kind = self.get_dist_type()
         if dist != kind:
             raise ArgumentValueError(f"{self._name}.{function}: got dist={dist!r}; wanted {kind!r}")
@@ -409,7 +423,7 @@ class Distribution(Cell):
         return getattr(self, name)(*args, **kwargs)
 
     def _draw_seed(self) -> int | None:
-        """Return the seed of one draw; None stands for the global one."""
+        """Return the seed for one call of `sample`; None stands for the global one."""
         return self._seed or None
 
     def extend_repr(self) -> str:

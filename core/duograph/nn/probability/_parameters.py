@@ -61,7 +61,7 @@ def parameter_dtype(owner: str, values: dict[str, Value], dtype: DType | None) -
 
 
 def as_parameter(owner: str, name: str, value: Value, dtype: DType | None) -> Tensor:
-    """Return a parameter as a Tensor of `dtype`; a Parameter is kept as it is.
+    """Convert a distribution's parameter to a Tensor of `dtype`; return a Parameter unchanged.
 
     Raises:
         TypeError: a bool, None or an object that is no number, list, array or Tensor.
@@ -91,7 +91,7 @@ def common_shape(owner: str, shapes: Iterable[tuple[int, ...]]) -> tuple[int, ..
 
 
 def values_of(value: Tensor | None) -> Array | None:
-    """Return the elements of a parameter for a check, or None for one that is not given yet."""
+    """Return the elements of a parameter as a NumPy array, or None if the parameter is None."""
     return None if value is None else value.asnumpy()
 
 

@@ -1,4 +1,7 @@
-"""Cells that wrap a network with a loss, a training step or loss scaling."""
+"""Cells that wrap a network with a loss, a training step or loss scaling.
+
+`nn` re-exports them.
+"""
 
 from __future__ import annotations
 

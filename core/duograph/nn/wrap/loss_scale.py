@@ -1,6 +1,6 @@
 """Training steps with loss scaling, as Cells, which skip the update when a gradient overflows.
 
-`Model` and user code call them. The Cells that adjust the scale are here too.
+`Model` and user code call them. The Cells that adjust the scale, its update rules, are here too.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, overflow, self.scale_sense.value()
 
     def _scaled(self, scale: Tensor, *inputs: Any) -> tuple[Tensor, Tensor]:
-        """Return the loss multiplied by the loss scale, and the plain loss."""
+        """Run the network; return (loss times `scale`, loss)."""
         loss = self.network(*inputs)
         return loss * scale.astype(loss.dtype), loss
 

@@ -59,7 +59,10 @@ def slopes_of(
 
 
 class _Line:
-    """The function along a line, as numbers; keeps the Tensors of the last place."""
+    """An objective along a line, as a function of a number (the step).
+
+    It stores the Tensors value and gradient of the last evaluation, and the number of evaluations.
+    """
 
     def __init__(self, objective: Objective, start: Tensor, direction: Tensor) -> None:
         self._objective, self._start, self._direction = objective, start, direction
@@ -68,7 +71,10 @@ class _Line:
         self.gradient: Tensor
 
     def at(self, step: float) -> tuple[float, float]:
-        """Return the value and the slope at a step."""
+        """Evaluate the objective at ``start + direction * step``.
+
+        Returns (value, directional derivative) as floats.
+        """
         self.evaluations += 1
         place = self._start + self._direction * step
         self.value, self.gradient = self._objective(place)
@@ -76,7 +82,10 @@ class _Line:
 
 
 def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Return the minimum of the cubic with these values and slopes, or the middle."""
+    """Return the minimum of the cubic with values fa, fb and derivatives da, db at a and b.
+
+    If it is not well inside the interval, return the middle.
+    """
     d1 = da + db - 3 * (fa - fb) / (a - b) if a != b else math.nan
     inside = d1 * d1 - da * db
     if not inside >= 0:

@@ -20,7 +20,10 @@ __all__ = ["linear_sum_assignment"]
 
 
 class _Module(types.ModuleType):
-    """This module; MindSpore's programs import it by its path and call it as the function."""
+    """The class of this module, which makes the module callable.
+
+    MindSpore's programs import the module by its path and call it as the function of its name.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return linear_sum_assignment(*args, **kwargs)
@@ -84,7 +87,10 @@ def linear_sum_assignment(
 
 
 def _assigned(costs: Array) -> Array:
-    """Return the column of each row of a matrix that has at least as many columns as rows."""
+    """Return the column assigned to each row so that the sum of costs is smallest.
+
+    `costs` has at least as many columns as rows.
+    """
     m, n = costs.shape
     of_rows, of_columns = np.zeros(m), np.zeros(n)  # the dual variables
     row_of = np.full(n, -1)
@@ -118,7 +124,10 @@ def _assigned(costs: Array) -> Array:
 
 
 def _nearest(lengths: Array, open_columns: Array, row_of: Array) -> Any:
-    """Return the open column with the shortest path; of equal ones a column without a row."""
+    """Return the open column with the shortest path; of equal ones, one without a row if any.
+
+    `row_of` has the row of each column, -1 for none.
+    """
     places = np.flatnonzero(open_columns & (lengths == lengths[open_columns].min()))
     free = places[row_of[places] < 0]
     return int(free[0] if free.size else places[0])

@@ -46,7 +46,10 @@ class OptimizeResults(NamedTuple):
 
 
 class _Matrix:
-    """The inverse Hessian of BFGS as a matrix."""
+    """BFGS's approximation of the inverse Hessian, stored as a matrix.
+
+    `times` multiplies a gradient by it; `learn` updates it by a step and the gradient's change.
+    """
 
     def __init__(self, size: int, like: Tensor) -> None:
         self.value: Tensor | None = _ops.eye(size, size, like.dtype)
@@ -66,7 +69,10 @@ class _Matrix:
 
 
 class _History:
-    """The inverse Hessian of L-BFGS as the last steps and changes of the gradient."""
+    """L-BFGS's approximation of the inverse Hessian, stored as the last steps and changes.
+
+    `times` multiplies a gradient by it; `learn` adds a step and the gradient's change.
+    """
 
     value = None
 
@@ -100,7 +106,11 @@ def _norm(x: Tensor) -> float:
 def _descend(
     objective: Objective, x: Tensor, hessian: _Matrix | _History, maxiter: int, tolerance: float
 ) -> OptimizeResults:
-    """Walk downhill until the gradient is small, no step is found, or `maxiter` steps are done."""
+    """Minimise an objective from `x` by quasi-Newton steps with a line search.
+
+    It ends when the gradient is below `tolerance`, no step is found, or after `maxiter` steps.
+    Returns the OptimizeResults.
+    """
     value, gradient = objective(x)
     turn, evaluations, status = 0, 1, 1
     while True:

@@ -1,4 +1,7 @@
-"""Callbacks, which `Model.train`, `fit` and `eval` call before and after epochs and steps."""
+"""Callbacks, which `Model.train`, `fit` and `eval` call before and after epochs and steps.
+
+Users pass them to these methods and derive their own from `Callback`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Callback, the base class; RunContext, which it receives.
+"""Callback, the base class of callbacks; RunContext, which each call of a callback receives.
 
-And CallbackList, which calls several.
+`Model` creates a CallbackList, which calls several callbacks in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Callback", "RunContext", "RunParameters", "CallbackList"]
 
 
 class RunParameters(dict[str, Any]):
-    """State of a training or evaluation run, as attributes and as a dictionary."""
+    """State of a training or evaluation run: a dictionary whose keys are also attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -194,7 +194,10 @@ class CallbackList(Callback):
         return iter(self.callbacks)
 
     def for_eval(self) -> CallbackList:
-        """Return the callbacks with an `on_eval_` method, which run during evaluations in `fit`."""
+        """Return a CallbackList of the callbacks that override an `on_eval_*` method.
+
+        `Model.fit` calls these in its evaluations.
+        """
         return CallbackList([
             cb for cb in self.callbacks
             if any(

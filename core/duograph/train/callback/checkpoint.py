@@ -1,4 +1,7 @@
-"""ModelCheckpoint, the callback that saves checkpoints, and its configuration."""
+"""ModelCheckpoint, the callback that saves checkpoints, and its configuration.
+
+Users pass it to `Model.train`; `serialization` writes the files.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +199,10 @@ class ModelCheckpoint(Callback):
             self._save(p)
 
     def _save(self, p: RunParameters) -> None:
-        """Write a checkpoint file for the current step and remove old checkpoint files."""
+        """Save a checkpoint of the current step and remove the oldest ones beyond the limit.
+
+        `p` is the state of the run, in which the file's path is noted.
+        """
         config = self._config
         prefix = self._prefix(p) if callable(self._prefix) else self._prefix
         folder = self._directory(p) if callable(self._directory) else self._directory
@@ -217,7 +223,7 @@ class ModelCheckpoint(Callback):
         self._forget_old(path)
 
     def _more(self, p: RunParameters) -> dict[str, Any]:
-        """Return the extra checkpoint entries that the configuration's `append_info` asks for."""
+        """Return the extra checkpoint entries, by name, that `append_info` asks for."""
         found: dict[str, Any] = {}
         for item in self._config.append_info or []:
             if isinstance(item, dict):

@@ -1,4 +1,7 @@
-"""Callbacks that print, stop training early, change the learning rate and record a history."""
+"""Callbacks that print, stop training early, change the learning rate and record a history.
+
+Users pass them to `Model.train` and `fit`.
+"""
 
 # ruff: noqa: T201  (these callbacks print for the user)
 
@@ -157,7 +160,10 @@ class _Watcher(Callback):
         self.best = -np.inf * self._sign
 
     def _better(self, value: float, than: float) -> bool:
-        """Return whether a monitored value improves on `than` by more than `min_delta`."""
+        """Return whether `value` improves on `than` by more than `min_delta`.
+
+        Whether an improvement is a higher or a lower value depends on `mode`.
+        """
         return self._sign * (value - than) > self.min_delta
 
     def _value(self, run_context: RunContext) -> float | None:
@@ -300,7 +306,7 @@ class ReduceLROnPlateau(_Watcher):
                 self.cooldown_counter, self.wait = self.cooldown, 0
 
     def _lower(self, p: RunParameters) -> None:
-        """Multiply the optimiser's learning rates by `factor`, but not below `min_lr`."""
+        """Multiply the optimiser's learning rates by `factor`, but do not go below `min_lr`."""
         for rate in _rates("ReduceLROnPlateau", p.optimizer):
             old = float(rate.asnumpy())
             new = max(old * self.factor, self.min_lr)

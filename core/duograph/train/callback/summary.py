@@ -1,4 +1,7 @@
-"""The callback that writes loss, learning rate, weights, inputs and metrics to event files."""
+"""The callback that writes loss, learning rate, weights, inputs and metrics to event files.
+
+Users pass it to `Model.train`; `train.summary` writes the files.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ class SummaryCollector(Callback):
         self._record.close()
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Write the data of the user."""
+        """Write the user's own data, `custom_lineage_data`."""
         self._training = True
         self._record = self._open()
         for key, value in self._custom.items():
@@ -130,13 +133,16 @@ class SummaryCollector(Callback):
         self._record.record(step)
 
     def _add_image(self, element: Any) -> None:
-        """Collect the first column of a batch, if it is an image."""
+        """Record the first column of a batch if it has the shape of images, (N, 1 or 3, H, W)."""
         first = element[0] if isinstance(element, (tuple, list)) and element else element
         if isinstance(first, Tensor) and first.ndim == 4 and first.shape[1] in (1, 3):
             self._record.add_value("image", "input_data/auto", first)
 
     def _add_histograms(self, weights: list[Parameter]) -> None:
-        """Collect the weights that the pattern names, or the first ones without a pattern."""
+        """Record histograms of the weights whose names match the user's pattern.
+
+        Without a pattern, it records those of the first few weights.
+        """
         pattern = self._data["histogram_regular"]
         if pattern is None:
             weights = weights[:_FIRST_WEIGHTS]
@@ -167,7 +173,10 @@ class SummaryCollector(Callback):
 
 
 def _specified(given: dict[str, Any] | None, keep: bool) -> dict[str, Any]:
-    """Return what to collect: the user's choice, and the defaults if they are kept."""
+    """Check the argument `collect_specified_data`; return which data to collect, by key.
+
+    With `keep`, keys that the user left out have their defaults.
+    """
     if given is not None and not isinstance(given, dict):
         raise ArgumentError(
             f"SummaryCollector: got {type(given).__name__} for collect_specified_data; wanted a "
@@ -194,7 +203,10 @@ def _specified(given: dict[str, Any] | None, keep: bool) -> dict[str, Any]:
 
 
 def _custom(given: dict[str, str | int | float] | None) -> dict[str, str | int | float]:
-    """Return the data of the user, a dict from texts to texts and numbers."""
+    """Check the argument `custom_lineage_data`, a dict from strings to strings and numbers.
+
+    Returns a copy, empty for None.
+    """
     found = {} if given is None else given
     if not isinstance(found, dict) or not all(
         isinstance(k, str) and isinstance(v, (str, int, float)) for k, v in found.items()
@@ -207,7 +219,7 @@ def _custom(given: dict[str, str | int | float] | None) -> dict[str, str | int |
 
 
 def _optimizer_of(found: Any) -> Optimizer | None:
-    """Return the optimizer of a run, or None."""
+    """Return the optimizer of a run from its parameters `found`, or None if it has none."""
     optimizer = found.get("optimizer")
     if optimizer is None:
         optimizer = getattr(found.get("train_network"), "optimizer", None)

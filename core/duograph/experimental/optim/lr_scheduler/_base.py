@@ -91,19 +91,22 @@ class LRScheduler:
         self.step()
 
     def get_lr(self) -> list[Tensor]:
-        """Return the rates of the step that has begun."""
+        """Return the learning rate of each group for step `last_epoch`; subclasses implement it."""
         raise NotImplementedError(f"{type(self).__name__}: has no get_lr")
 
     def _get_closed_form_lr(self) -> list[Tensor]:
-        """Return the rates of any step, from the first ones."""
+        """Return the rates of step `last_epoch`, computed from the initial rates.
+
+        `step(epoch)` calls it. Subclasses with a formula override it; by default it is `get_lr()`.
+        """
         return self.get_lr()
 
     def get_last_lr(self) -> list[Tensor]:
-        """Return the rates of the last step as Tensors."""
+        """Return the learning rate of each group that the last step set, as Tensors."""
         return [rate.value() for rate in self._last_lr]
 
     def step(self, epoch: float | Tensor | None = None) -> bool:
-        """Set the rates of the next step, or of a given one; return True."""
+        """Set the optimiser's rates for the next step, or for the step `epoch`; return True."""
         if epoch is None:
             self.last_epoch.set_data(self.last_epoch + 1.0)
             values = self.get_lr()
@@ -118,16 +121,16 @@ class LRScheduler:
             ops.assign(rate, value)
 
     def _scaled(self, factor: Tensor | float) -> list[Tensor]:
-        """Return the present rates, all multiplied by a factor."""
+        """Return the present rate of each group multiplied by a factor."""
         return [rate * factor for rate in self._last_lr]
 
     def _scaled_base(self, factor: Tensor | float) -> list[Tensor]:
-        """Return the first rates, all multiplied by a factor."""
+        """Return the initial rate of each group multiplied by a factor."""
         return [rate * factor for rate in self.base_lrs]
 
 
 def for_groups(owner: str, name: str, value: Any, optimizer: Optimizer) -> list[Tensor]:
-    """Return a number, or a list of one for each group, as Tensors."""
+    """Return an argument, a number or a list with one per group, as one Tensor per group."""
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:

@@ -84,7 +84,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lows
 
     def scale_fn(self, x: Tensor) -> Any:
-        """Return the factor of the height of a cycle."""
+        """Return the factor of the cycle's height at cycle or step number `x`."""
         if self._custom is not None:
             return self._custom(x)
         if self.mode == "triangular":
@@ -245,7 +245,7 @@ class SequentialLR:
         return self._schedulers[index].step()
 
     def get_last_lr(self) -> list[Tensor]:
-        """Return the rates of the last step as Tensors."""
+        """Return the learning rate of each group that the last step set, as Tensors."""
         return [rate.value() for rate in self._last_lr]
 
 
@@ -323,7 +323,7 @@ class ReduceLROnPlateau:
         return self.cooldown_counter > 0
 
     def step(self, metrics: float | Tensor) -> bool:
-        """Take the metric of a step into account; return True."""
+        """Compare a metric with the best one so far; reduce the rates if due. Return True."""
         current = (metrics if isinstance(metrics, Tensor) else Tensor(float(metrics))).astype(
             float32
         )
@@ -343,5 +343,5 @@ class ReduceLROnPlateau:
         return True
 
     def get_last_lr(self) -> list[Tensor]:
-        """Return the rates of the last step as Tensors."""
+        """Return the learning rate of each group that the last step set, as Tensors."""
         return [rate.value() for rate in self._last_lr]

@@ -194,7 +194,7 @@ _Factor = Callable[[Any], Any]
 
 
 class _LambdaScheduler(LRScheduler):
-    """Base of schedules that call a function of the step for each group."""
+    """Base of schedules that multiply rates by a user's function of the step, one per group."""
 
     def __init__(
         self, optimizer: Optimizer, lr_lambda: _Factor | Sequence[_Factor], last_epoch: int = -1
@@ -301,7 +301,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _reached(self, compare: Callable[[Any, Any], Tensor]) -> Tensor:
-        """Return how many milestones the comparison with the step is true for."""
+        """Count the milestones m with ``compare(last_epoch, m)``, repeated ones repeatedly."""
         count = ops.zeros_like(self.last_epoch.value())
         for step, times in self.milestones.items():
             count = count + compare(self.last_epoch, float(step)).astype(float32) * times

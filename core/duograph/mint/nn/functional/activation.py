@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _written(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
-    """Return the result; with `inplace`, the input that has taken the value of the result."""
+    """Return `out`; with `inplace`, copy it into `input` and return `input`."""
     return input.copy_(out) if inplace else out
 
 
@@ -263,7 +263,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def _softmax_axis(dim: int | None, ndim: int) -> int:
-    """Return the axis of a softmax: without `dim`, 0 for tensors of 0, 1 or 3 axes, else 1."""
+    """Return the axis of a softmax: `dim`, or for None 0 if `ndim` is 0, 1 or 3, else 1."""
     if dim is not None:
         return dim
     return 0 if ndim in (0, 1, 3) else 1

@@ -26,7 +26,7 @@ Padding: TypeAlias = int | Sequence[int] | str
 
 
 def _pad_mode(name: str, padding: Padding, stride: Sizes) -> tuple[str, Sizes]:
-    """Return `pad_mode` and `padding` in the form of the convolutions of `ops`."""
+    """Convert a convolution's `padding` to (pad_mode, padding) for the convolutions of `ops`."""
     if not isinstance(padding, str):
         return "pad", padding
     if padding not in ("same", "valid"):
@@ -246,7 +246,7 @@ def avg_pool2d(
 
 
 def _divisor(name: str, given: int | None) -> int:
-    """Return a divisor in the form of `ops`, where 0 means none."""
+    """Return `divisor_override` in the form of `ops`, where 0 means none; 0 itself is refused."""
     if given == 0:
         raise ArgumentValueError(f"{name}: got divisor_override=0; wanted another number or None")
     return 0 if given is None else given

@@ -26,9 +26,9 @@ _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate",
 
 
 class _Conv(Cell):
-    """Base of all convolutions: checks the arguments and creates the Parameters.
+    """Base of all convolution layers: checks the arguments and creates the Parameters.
 
-    `_axes` is the number of spatial axes.
+    A subclass sets `_axes`, the number of spatial axes.
     """
 
     _axes = 2
@@ -83,7 +83,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(bound, (out_channels,), kind), name="bias")
 
     def _widths(self) -> tuple[int, ...]:
-        """Return the (low, high) widths of the padding, from the last axis to the first."""
+        """Return the padding widths (low, high, low, high, ...) from the last axis to the first."""
         found: list[int] = []
         for axis in reversed(range(self._axes)):
             if self.padding == "same":
@@ -104,7 +104,7 @@ class _Conv(Cell):
 
 
 class _Forward(_Conv):
-    """Base of the convolutions that are not transposed."""
+    """Base class of the convolution layers that are not transposed."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class ConvTranspose2d(_Conv):
         )  # fmt: skip
 
     def _extra(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """Return the output padding that leads to the wanted sizes."""
+        """Return the output padding per axis with which the result has the size `output_size`."""
         found = []
         wanted = tuple(output_size)[-2:]
         pads = tuple(n for n in self.padding if isinstance(n, int))

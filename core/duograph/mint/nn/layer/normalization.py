@@ -25,7 +25,10 @@ __all__ = [
 
 
 class _BatchNorm(Cell):
-    """Base of the batch normalisations; `_ranks` are the numbers of axes that a class takes."""
+    """Base class of the batch normalisation layers.
+
+    A subclass sets `_ranks`, the numbers of input axes that it accepts.
+    """
 
     _ranks: tuple[int, ...] = ()
 
@@ -92,7 +95,10 @@ class _BatchNorm(Cell):
         )  # fmt: skip
 
     def _accumulate(self, input: Tensor) -> None:
-        """Update the running statistics to the average over all batches so far."""
+        """Update the running statistics so that they average all batches, `input` included.
+
+        Used with momentum None; `num_batches_tracked` counts the batches.
+        """
         mean, var, count = self.running_mean, self.running_var, self.num_batches_tracked
         assert mean is not None and var is not None and count is not None
         axes = tuple(i for i in range(input.ndim) if i != 1)

@@ -48,7 +48,7 @@ class PowerTransform(Bijector):
         return self._power
 
     def _powers(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where the power is 0, and the power with 1 in these places."""
+        """Return (whether the power is 0, the power with 1 in place of 0), in value's dtype."""
         power = self.cast_param_by_value(value, self._power)
         zero = ops.equal(power, 0.0)
         return zero, ops.where(zero, ops.ones_like(power), power)
@@ -218,7 +218,7 @@ class GumbelCDF(Bijector):
         return self._scale
 
     def _standard(self, x: Tensor) -> Tensor:
-        """Return ``(loc - x) / scale``."""
+        """Return the standardised number ``(loc - x) / scale``."""
         return (self.cast_param_by_value(x, self._loc) - x) / self.cast_param_by_value(
             x, self._scale
         )

@@ -19,7 +19,7 @@ __all__ = ["FormulaDistribution", "dtype_of", "held", "log_beta", "softplus", "u
 
 
 def held(name: str, text: str) -> Any:
-    """Return a property that reads the parameter of that name."""
+    """Return a property that reads the parameter `name`; `text` is its docstring."""
     return property(lambda self: getattr(self, f"_{name}"), doc=text)
 
 
@@ -31,7 +31,8 @@ def dtype_of(owner: str, dtype: DTypeLike | None, whole: bool = False) -> DType:
 class FormulaDistribution(Distribution):
     """Base of distributions with formulas; they receive all parameters as Tensors of one shape.
 
-    A subclass names the parameters that must be positive or probabilities.
+    A subclass names the parameters that must be positive or probabilities, which the constructor
+    checks.
     """
 
     _positive: ClassVar[tuple[str, ...]] = ()
@@ -64,5 +65,5 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def log_beta(a: Tensor, b: Tensor) -> Tensor:
-    """Return the logarithm of the beta function."""
+    """Return the logarithm of the beta function B(a, b), by element."""
     return ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)

@@ -247,7 +247,10 @@ class Categorical(FormulaDistribution):
         self._broadcast_shape = given.shape[:-1]
 
     def _moment(self, probs: Tensor, power: int) -> Tensor:
-        """Return the mean of the class index to a power, with a last axis of length 1."""
+        """Return the expected value of (class index) ** power, with a last axis of length 1.
+
+        `probs` (..., classes) has the probabilities.
+        """
         index = ops.arange(probs.shape[-1]).astype(probs.dtype)
         return (index**power * probs).sum(-1, keepdims=True)
 
@@ -264,7 +267,11 @@ class Categorical(FormulaDistribution):
         return -ops.xlogy(probs, probs).sum(-1)
 
     def _choose(self, table: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the entry of the table for each value, and the class index, both broadcast."""
+        """Look up the entry of class number `value` in `table` (..., classes).
+
+        Returns (entries, class numbers), both of the broadcast shape. Numbers out of range take the
+        nearest entry.
+        """
         index = value.astype(int32)  # towards zero
         shape = common_shape("Categorical", [index.shape, table.shape[:-1]])
         index = ops.broadcast_to(index, shape)
