@@ -118,7 +118,10 @@ class SwitchPlan:
         present = [sweep.status(r) if r in sweep.active else ABSENT for r in results]
         if not any(present):
             return
-        seeded = [sweep.status(i) if w else ABSENT for i, w in zip(self.operands, self.wanted)]
+        # a cotangent to which no branch adds anything does not pass through the switch
+        without = [j.halves(present, [ABSENT] * len(self.operands)) for j in self.joints]
+        reached = {i for h in without for i in h.wrt}
+        seeded = [sweep.status(i) if n in reached else ABSENT for n, i in enumerate(self.operands)]
         halves = [j.halves(present, seeded) for j in self.joints]
         wrt = sorted({i for h in halves for i in h.wrt})
         if not wrt:
