@@ -11,6 +11,7 @@ import builtins
 from types import CellType
 
 from ...tensor import Tensor
+from ..diagnostics import unsupported
 from ..libraries import is_framework
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
@@ -237,10 +238,17 @@ def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
 
 
 def remove(ev: Evaluation, frame: Frame, name: str) -> None:
-    """Trace the statement `del name`; for a name that is not local, a global is deleted."""
+    """Trace the statement `del name` for a local name.
+
+    Raises:
+        UnsupportedSyntaxError: the name is a global or nonlocal one.
+    """
     load(ev, frame, name)
     if name not in frame.locals:
-        write_outside(ev, "item", frame.globals, name, MISSING, name)
-        return
+        raise unsupported(
+            "Delete",
+            f"The statement `del {name}` of a global or nonlocal name cannot be compiled: delete "
+            "it outside of the function",
+        )
     ev.journal.touch("item", frame.vars, name)
     del frame.vars[name]
