@@ -123,7 +123,7 @@ class Template(Backend):
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel that applies a NumPy function to operands that broadcast.
+    """Return a kernel that calls a NumPy function on the operands, which broadcast.
 
     The operands have one dtype, except those of select.
     """
@@ -146,7 +146,7 @@ def _shift(function: Callable[[Array, Array], Array], x: Array, y: Array) -> Arr
 
 
 def _strided_copy(x: Array, shape: Any, strides: Any, offset: int, result: TensorType) -> Array:
-    """Copy a strided view: out[i] = x.flat[offset + sum(i * strides)].
+    """Copy a strided view: out[i] = x.flat[offset + sum(i * strides)], i being an index tuple.
 
     Every slice, transpose, flip and broadcast is one of these copies.
     """
@@ -170,9 +170,10 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
 
 
 def _rows(indices: Array, n: int, name: str) -> Array:
-    """Return indices with negative ones counted from the end; raise if one is out of range.
+    """Add `n` to negative indices and return all; raise IndexError if one is out of range.
 
-    A device that cannot raise from a kernel may do anything else that is safe.
+    `n` is the size of the axis. A device that cannot raise from a kernel may do anything else that
+    is safe.
     """
     if ((indices < -n) | (indices >= n)).any():
         bad = indices[(indices < -n) | (indices >= n)].reshape(-1)[0]

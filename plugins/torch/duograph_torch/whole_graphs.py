@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from duograph.backend.locks import new_lock
 from duograph.ir.builder import expand
 from duograph.ir.graph import Graph, GraphNode
 from duograph.types import TensorType
@@ -31,7 +31,7 @@ _IN_RANGE = torch.iinfo(torch.int64).min
 # Without this, PyTorch keeps float32 where line-by-line execution rounds to 16 bits.
 _OPTIONS: dict[str, Any] = {"emulate_precision_casts": True}
 
-_lock = threading.RLock()  # PyTorch's compiler serves one thread at a time
+_lock = new_lock()  # PyTorch's compiler serves one thread at a time
 
 
 def refusal(graph: Graph) -> str | None:
