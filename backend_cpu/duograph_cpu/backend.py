@@ -21,6 +21,7 @@ from duograph.errors import BackendError
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
     attention,
+    custom_kernels,
     elementwise,
     indexing,
     linear,

@@ -142,6 +142,7 @@ _NAMES = {
     ),
     **dict.fromkeys(("auc", "get_metric_fn", "names", "rearrange_inputs"), "train"),
     "get_level": "log",
+    "check_custom": "conformance.custom_check",
     "check_gradient": "conformance.gradient_check",
     "check_parity": "conformance.parity",
     "_no_grad": "compat.private_training",

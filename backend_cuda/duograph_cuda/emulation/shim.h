@@ -1,6 +1,8 @@
 /* CUDA C++ for the host's compiler: what NVRTC knows without any #include, as far as our kernels use it.
  * `machine.h` stands before it. */
 
+typedef decltype(sizeof(0)) size_t;
+
 #define __CUDA_ARCH__ 900
 #define DG_EMULATED 1
 #define __global__

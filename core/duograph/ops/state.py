@@ -1,4 +1,4 @@
-"""Ops with side effects: assignment, ordering, printing, gradient hooks, and Python functions.
+"""Ops with side effects: assignment, ordering, printing and gradient hooks.
 
 Users and optimizers call these. Inside a compiled function an effect must be recorded in the graph,
 not executed.
@@ -10,15 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..autodiff.custom import add_hook, custom_gradient
 from ..backend import registry
-from ..dtype import as_dtype
 from ..errors import (
     ArgumentError,
-    ArgumentValueError,
-    GradientError,
     RefusedError,
     ShapeError,
     UnsupportedSyntaxError,
@@ -39,7 +34,7 @@ V = TypeVar("V")
 
 __all__ = [
     "assign", "assign_add", "assign_sub", "depend", "print_", "Print", "HookBackward",
-    "InsertGradientOf", "Custom", "Load", "UpdateState",
+    "InsertGradientOf", "Load", "UpdateState",
 ]  # fmt: skip
 
 
@@ -356,107 +351,3 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> Any:
         20.0
     """
     return add_hook(self, hook)
-
-
-# ---- Python functions as ops ---------------------------------------------------------------------
-
-
-class Custom(Primitive):
-    """A Python function of NumPy arrays as an op (`mindspore.ops.Custom`).
-
-    Args:
-        func: the function; it gets the inputs as NumPy arrays and returns one array or a tuple of
-            them.
-        out_shape: function of the input shapes, or the shape(s) itself; checked when given.
-        out_dtype: function of the input dtypes, or the dtype(s) itself; results are cast to it.
-        func_type: ``"pyfunc"``, or ``"hybrid"`` for a plain Python function written for that.
-        bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient per input.
-        reg_info: has no meaning here.
-
-    Raises:
-        ValueError: another `func_type`: kernels for hardware come from backend plugins here.
-
-    Examples:
-        >>> import duograph as ms
-        >>> square = ms.ops.Custom(lambda x: x * x, lambda s: s, lambda d: d, "pyfunc",
-        ...                        bprop=lambda x, out, dout: (2 * x * dout,))
-        >>> ms.grad(square)(ms.Tensor(3.0)).item()
-        6.0
-    """
-
-    def __init__(
-        self,
-        func: Callable[..., object],
-        out_shape: Any = None,
-        out_dtype: Any = None,
-        func_type: str = "pyfunc",
-        bprop: Callable[..., object] | None = None,
-        reg_info: object = None,
-    ) -> None:
-        super().__init__()
-        if func_type not in ("pyfunc", "hybrid"):
-            raise ArgumentValueError(
-                f"Custom: got func_type={func_type!r}; wanted 'pyfunc' or 'hybrid' (a kernel for "
-                "hardware is "
-                f"a backend plugin's)"
-            )
-        if not callable(func):
-            raise ArgumentError(
-                f"Custom: got {type(func).__name__} for func; wanted a function of arrays"
-            )
-        self.func = func
-        self.out_shape = out_shape
-        self.out_dtype = out_dtype
-        self.bprop = bprop
-        check_options("ops.Custom", reg_info=reg_info)
-
-    def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
-        arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
-        found: Any = self.func(*arrays)
-        several = isinstance(found, (tuple, list))
-        outs = [np.asarray(a) for a in (found if several else (found,))]
-        shapes = _wanted(
-            self.out_shape, [a.shape for a in arrays if isinstance(a, np.ndarray)], len(outs)
-        )
-        types = [x.dtype for x in inputs if isinstance(x, Tensor)]
-        dtypes = _wanted(self.out_dtype, types, len(outs))
-        made = []
-        for a, shape, dtype in zip(outs, shapes, dtypes, strict=True):
-            if shape is not None and tuple(shape) != a.shape:
-                raise ShapeError(
-                    f"Custom: func returned shape {a.shape}; out_shape says {tuple(shape)}"
-                )
-            made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
-        return tuple(made) if several else made[0]
-
-    def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
-        """Call the user's Python function with NumPy arrays; return its results as Tensors."""
-
-        def bprop(*args: object) -> object:
-            if self.bprop is None:
-                raise GradientError(
-                    "Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient"
-                )
-            return self.bprop(*args)
-
-        return custom_gradient(self._run, bprop, inputs, "Custom", self.bprop)
-
-
-def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """Return the declared shape, or dtype, of each of the `count` results of a `Custom` op.
-
-    Args:
-        rule: the op's `out_shape` or `out_dtype`: None, a value, or a function that computes it.
-        given: shapes or dtypes of the inputs, with which the function is called.
-    """
-    if rule is None:
-        return [None] * count
-    found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule
-    if count == 1:
-        nested = (
-            isinstance(found, (tuple, list))
-            and len(found) == 1
-            and isinstance(found[0], (tuple, list))
-        )
-        return [found[0] if nested else found]
-    return list(found)

@@ -21,6 +21,7 @@ from ..protocol import Backend, Call, Handle
 from . import (  # noqa: F401  (each module enters its kernels into the table)
     along_axis,
     convolution,
+    custom,
     indexing,
     matmul,
     movement,

@@ -1,0 +1,133 @@
+"""Kernels of the user's own (`ops.Custom`): C source, and libraries that are built already.
+
+Both have MindSpore's signature. A source is compiled with a wrapper that has the signature of
+generated code, so that a linked program calls it like any other kernel. A function of a library is
+called from Python, and a program with such a call is not linked.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, NoReturn
+
+from duograph.backend.locks import importing
+from duograph.errors import ArgumentValueError, BackendError
+
+from . import memory
+from ._native import ffi, lib
+from .kernels import kernel
+from .native_program import LIST, Native, NativeCall, keep, list_call
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from duograph.types import TensorType
+
+    from ._native import CData
+
+    Types = tuple[TensorType, ...]
+
+SIGNATURE = "int (*)(int, void **, int *, int64_t **, char **, void *, void *)"
+# Added to the codes of a user's function, so that they differ from those of the framework.
+OWN_CODE = 1000
+_WRAPPER = """
+#include <stdint.h>
+{source}
+__attribute__((visibility("default"))) int dg_custom(void **args, int64_t begin, int64_t end) {{
+    int ndims[] = {{{ndims}}};
+    {shapes}
+    int64_t *shapes[] = {{{names}}};
+    const char *dtypes[] = {{{dtypes}}};
+    int code = {function}({count}, args, ndims, shapes, dtypes, 0, 0);
+    return code ? code + {own} : 0;
+}}
+"""
+
+
+@kernel("custom", "custom_effect")
+def custom(types: Types, results: Types, *, kernel: Any) -> NativeCall | None:
+    """Build the call of a user's kernel in C; None if it has neither C source nor a library."""
+    if kernel.library is not None:
+        return _library_call(kernel, types, results)
+    if "c" not in kernel.sources:
+        return None
+    return _source_call(kernel, types, results)
+
+
+def _source_call(kernel: Any, types: Types, results: Types) -> NativeCall:
+    """Compile C source for given types, and return the call of its function.
+
+    Raises:
+        ArgumentValueError: it does not compile; the message has the compiler's output.
+    """
+    with importing:
+        from . import toolchain  # loads the disk cache, which only compilation needs
+
+    every = (*types, *results)
+    library = toolchain.build(
+        _WRAPPER.format(
+            source=kernel.sources["c"],
+            function=kernel.name,
+            count=len(every),
+            ndims=", ".join(str(len(t.shape)) for t in every),
+            shapes="\n    ".join(
+                f"int64_t shape{k}[] = {{{', '.join(map(str, t.shape)) or '0'}}};"
+                for k, t in enumerate(every)
+            ),
+            names=", ".join(f"shape{k}" for k in range(len(every))),
+            dtypes=", ".join(f'"{t.dtype.name}"' for t in every),
+            own=OWN_CODE,
+        )
+    )
+    if isinstance(library, toolchain.BuildFailure):
+        raise ArgumentValueError(
+            f"Custom: the C source of {kernel.name!r} cannot be used: {library.reason}"
+        )
+    function = library.function("dg_custom")
+    region = keep(ffi.new("dg_region *", (function, 1, 1)), function)
+    failed = functools.partial(_failed, kernel.name, OWN_CODE)
+    native = Native("dg_region_run", region, LIST, failed)
+    return NativeCall(list_call(native, results, kernel.name), native=native)
+
+
+def _failed(name: str, base: int, code: int) -> NoReturn:
+    """Raise the error of a user's function that returned something else than 0."""
+    raise BackendError(f"Custom: the kernel {name!r} returned {code - base}; wanted 0")
+
+
+def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
+    """Return the call of a function in a shared library, which stays loaded.
+
+    Raises:
+        ArgumentValueError: the library cannot be loaded, or lacks the function.
+    """
+    run = _function(kernel.library, kernel.name)
+    every = (*types, *results)
+    shapes = [ffi.new("int64_t[]", list(t.shape) or [0]) for t in every]
+    names = [ffi.new("char[]", t.dtype.name.encode()) for t in every]
+    ndims = ffi.new("int[]", [len(t.shape) for t in every])
+    all_shapes, dtypes = ffi.new("int64_t *[]", shapes), ffi.new("char *[]", names)
+    makers = [memory.maker(r.nbytes, kernel.name) for r in results]
+    count = len(every)
+
+    def call(*handles: CData) -> Any:
+        _ = names, shapes  # the arrays of pointers do not own what they point to
+        made = tuple([make() for make in makers])
+        params = ffi.new("void *[]", [ffi.cast("void *", h) for h in (*handles, *made)])
+        code = run(count, params, ndims, all_shapes, dtypes, ffi.NULL, ffi.NULL)
+        if code:
+            _failed(kernel.name, 0, code)
+        return made[0] if len(made) == 1 else made
+
+    return NativeCall(call)
+
+
+@functools.cache
+def _function(path: str, name: str) -> Any:
+    """Return a function of a shared library as a C pointer that can be called."""
+    handle = lib.dg_open(path.encode())
+    found = ffi.NULL if handle == ffi.NULL else lib.dg_symbol(handle, name.encode())
+    if found == ffi.NULL:
+        said = ffi.string(lib.dg_open_problem()).decode("utf-8", "replace")
+        raise ArgumentValueError(f"Custom: {path} has no usable function {name!r}: {said}")
+    return ffi.cast(SIGNATURE, found)

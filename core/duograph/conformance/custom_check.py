@@ -1,0 +1,145 @@
+"""`check_custom`, which tests an operator of the user's (`ops.Custom`) in one call.
+
+It finds what PyTorch's `opcheck` looks for: kernels that leave elements unwritten or write to their
+inputs, types that are not as declared, wrong gradients, and results that depend on how the operator
+is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.vmap import vmap
+from ..backend import registry
+from ..compiler.decorator import jit
+from ..errors import ArgumentError, BackendError, DTypeError, GradientError
+from ..ops.custom import Custom
+from ..ops.joining import stack
+from ..tensor import Tensor
+from .compare import difference_of, snapshot
+from .gradient_check import check_gradient
+
+__all__ = ["check_custom"]
+
+LEVELS = ("O0", "O1", "O2")
+# Relative and absolute difference allowed between devices, and between eager and fused results.
+NEAR = 1e-5
+# Blocks of memory of the size of each result that are filled before a call.
+COPIES = 64
+
+
+def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
+    """Test an operator of the user's on given inputs.
+
+    The operator runs several times, so that one with effects has them several times.
+
+    Args:
+        operator: an `ops.Custom`.
+        inputs: Tensors; small ones, as a gradient is computed for each element.
+
+    Returns:
+        What was tested, in words: repeated calls with memory of other contents, unchanged inputs,
+        compiled code at O0, O1 and O2, `vmap`, the gradient (if there is one), and other devices of
+        this machine for which there is a kernel.
+
+    Raises:
+        BackendError: the results of two calls, of compiled code, of `vmap` or of another device
+            differ, or an input was changed. The message says where.
+        GradientError: the gradient differs from finite differences.
+
+    Examples:
+        >>> import duograph as ms
+        >>> swish = ms.ops.Custom("x / (1 + exp(-x))", func_type="expression")
+        >>> "the gradient" in ms.check_custom(swish, ms.Tensor([0.5, -1.0]))
+        True
+    """
+    if not isinstance(operator, Custom):
+        raise ArgumentError(f"check_custom: got {type(operator).__name__}; wanted an ops.Custom")
+    if not inputs or not all(isinstance(x, Tensor) for x in inputs):
+        raise ArgumentError("check_custom: got inputs that are no Tensors; wanted at least one")
+    want = _repeated(operator, inputs)
+    done = ["repeated calls", "unchanged inputs"]
+    exact = operator.func_type != "expression"  # a fused expression may round differently
+    for level in LEVELS:
+        _agree(
+            f"compiled at {level}", jit(operator.__call__, jit_level=level)(*inputs), want, exact
+        )
+        done.append(f"compiled at {level}")
+    _check_vmap(operator, inputs, want)
+    done.append("vmap")
+    if _check_derivative(operator, inputs):
+        done.append("the gradient")
+    return done + _check_devices(operator, inputs, want)
+
+
+def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Any:
+    """Call an operator with memory of different contents; return its results as arrays."""
+    before = snapshot(list(inputs))
+    first = operator(*inputs)
+    sizes = [max(1, t.nbytes) for t in (first if isinstance(first, tuple) else (first,))]
+    device = str(inputs[0].device)
+    del first
+    found = []
+    for content in (0, 255, 85, 170) * 2:
+        # freed at once, so that the results of the next call are likely to get this memory
+        arrays = [np.full(n, content, np.uint8) for n in sizes]
+        filled = [Tensor(a, device=device) for a in arrays for _ in range(COPIES)]
+        del filled
+        found.append(operator(*inputs))
+        _agree("its inputs after the call", list(inputs), before, exact=True)
+    want = snapshot(found[0])
+    for other in found[1:]:
+        _agree("another call (are all elements written?)", other, want, exact=True)
+    return want
+
+
+def _agree(what: str, got: Any, want: Any, exact: bool) -> None:
+    """Raise BackendError if results differ from those of the first call."""
+    text = difference_of(want, snapshot(got), what, None if exact else NEAR)
+    if text is not None:
+        raise BackendError(f"check_custom: {text}")
+
+
+def _check_vmap(operator: Custom, inputs: Sequence[Tensor], want: Any) -> None:
+    found = vmap(operator.__call__)(*[stack([x, x]) for x in inputs])
+    items = [t[1] for t in found] if isinstance(found, tuple) else found[1]
+    _agree("vmap", tuple(items) if isinstance(items, list) else items, want, exact=True)
+
+
+def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
+    """Compare the gradient with finite differences; return False if the operator has none."""
+    floating = any(x.dtype.kind in "fc" for x in inputs)
+    if not floating or (operator.bprop is None and operator.func_type != "expression"):
+        return False
+    dtypes = [x.dtype for x in inputs]
+
+    def own(*xs: Tensor) -> Any:
+        # finite differences are computed in float64 where a function takes it; a kernel may not
+        if operator.kernel is not None and [x.dtype for x in xs] != dtypes:
+            raise DTypeError("check_custom: the kernel is for the dtypes of the inputs alone")
+        return operator(*xs)
+
+    found = check_gradient(own, inputs, order=1)
+    if not found:
+        raise GradientError(f"check_custom: {found}")
+    return True
+
+
+def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: Any) -> list[str]:
+    """Compare with the other devices that can run the operator's kernel; return what was tested."""
+    if operator.kernel is None:
+        return []
+    done = []
+    own = str(inputs[0].device)
+    run: Callable[..., Any] = operator.__call__
+    for name, language in (("CPU", "c"), ("OpenCL", "opencl"), ("GPU", "cuda")):
+        entry = registry.entries().get(name)
+        if own.startswith(name) or language not in operator.kernel.sources or entry is None:
+            continue
+        if registry.problem_of(entry) is None:
+            _agree(name, run(*[x.to(name) for x in inputs]), want, exact=False)
+            done.append(f"the same on {name}")
+    return done

@@ -1,0 +1,375 @@
+"""Operators of the user's own: kernel source, a prebuilt library, an expression, or Python code.
+
+`Custom` is the public class. A kernel becomes an op of the graph, `custom`, whose attribute is a
+`CustomKernel`; the backends that know its language build and launch it. An expression becomes an
+element-wise op, which every backend can compute.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.custom import custom_gradient
+from ..dtype import DType, as_dtype
+from ..effects import IO
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    UnsupportedOpError,
+)
+from ..op import op
+from ..option_checks import check_options
+from ..tensor import Tensor
+from ..types import TensorType
+from .expressions import expression_op
+from .primitive import Primitive
+
+__all__ = ["Custom", "CustomKernel"]
+
+LANGUAGES = ("c", "opencl", "cuda")
+FUNC_TYPES = ("pyfunc", "hybrid", "source", "aot", "expression")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CustomKernel:
+    """A kernel of the user's, and what is known of its results.
+
+    Attributes:
+        name: the name of its function, in every language.
+        sources: its source by language: "c", "opencl", "cuda".
+        library: path of a shared library that has the function; None: there are sources.
+        out_shape, out_dtype: shapes and dtypes of the results; see `Custom`.
+        gradient: `bprop(*inputs, out, dout)`, or None.
+        work_items: number of work items on a GPU, or a function of the shapes of the inputs; None:
+            one for each element of the first result.
+        in_dtype: the dtype of all inputs, or one for each; None: any.
+    """
+
+    name: str
+    sources: Mapping[str, str]
+    library: str | None
+    out_shape: Any
+    out_dtype: Any
+    gradient: Callable[..., Any] | None
+    work_items: Any
+    in_dtype: Any = None
+
+    def result_types(self, types: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
+        """Return the type of the only result, or a tuple of the types of several.
+
+        Raises:
+            ArgumentError: `out_shape` or `out_dtype` is not what it must be.
+            DTypeError: an input has another dtype than `in_dtype` says.
+        """
+        self._check_inputs(types)
+        shapes = _ruled(self.out_shape, [t.shape for t in types])
+        dtypes = _ruled(self.out_dtype, [t.dtype for t in types])
+        several = isinstance(dtypes, (tuple, list))
+        if _is_shape(shapes):
+            shapes = [shapes] * (len(dtypes) if several else 1)
+        if not isinstance(shapes, (tuple, list)) or not all(map(_is_shape, shapes)):
+            raise ArgumentError(
+                f"Custom: got out_shape={shapes!r}; wanted a tuple of ints, or one for each result"
+            )
+        made = [as_dtype(d) for d in (dtypes if several else [dtypes] * len(shapes))]
+        if len(made) != len(shapes):
+            raise ArgumentError(
+                f"Custom: got {len(shapes)} shapes and {len(made)} dtypes of results; wanted one "
+                "of each for every result"
+            )
+        found = [TensorType.of(tuple(s), d) for s, d in zip(shapes, made, strict=True)]
+        return found[0] if len(found) == 1 and not several else tuple(found)
+
+    def _check_inputs(self, types: Sequence[TensorType]) -> None:
+        """Raise if the inputs are not of the dtypes, or the number, that the kernel is for."""
+        if self.in_dtype is None:
+            return
+        several = isinstance(self.in_dtype, (tuple, list))
+        wanted = self.in_dtype if several else [self.in_dtype] * len(types)
+        if len(wanted) != len(types):
+            raise ArgumentError(
+                f"Custom: the operator {self.name!r} got {len(types)} inputs; wanted {len(wanted)}"
+            )
+        for i, (t, dtype) in enumerate(zip(types, wanted, strict=True)):
+            if t.dtype is not as_dtype(dtype):
+                raise DTypeError(
+                    f"Custom: input {i} of {self.name!r} has dtype {t.dtype.name}; wanted "
+                    f"{as_dtype(dtype).name}"
+                )
+
+    def items(self, types: Sequence[TensorType], results: Sequence[TensorType]) -> int:
+        """Return the number of work items of a launch on a GPU."""
+        if self.work_items is None:
+            return results[0].size
+        return int(_ruled(self.work_items, [t.shape for t in types]))
+
+    @property
+    def languages(self) -> str:
+        """What the kernel is written in, for messages."""
+        return "a library for the CPU" if self.library else "source in " + ", ".join(self.sources)
+
+
+def _ruled(rule: Any, given: Sequence[Any]) -> Any:
+    """Return a rule's answer for shapes or dtypes of the inputs; a rule may be the answer itself.
+
+    Without a rule it is that of the first input.
+    """
+    if rule is None:
+        return given[0]
+    return rule(*given) if callable(rule) and not isinstance(rule, (type, DType)) else rule
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and all(
+        isinstance(n, (int, np.integer)) and n >= 0 for n in value
+    )
+
+
+# ---- kernels as ops of the graph -----------------------------------------------------------------
+
+
+@op(name="custom", composite=False, graph_only=True)
+def custom(inputs: Sequence[Tensor], kernel: CustomKernel):
+    """Primitive op: a kernel of the user's (`Custom`), without effects."""
+
+
+@op(name="custom_effect", composite=False, graph_only=True, effects=(IO(),))
+def custom_effect(inputs: Sequence[Tensor], kernel: CustomKernel):
+    """Primitive op: a kernel of the user's that does more than compute its results.
+
+    Calls are never removed, merged or reordered.
+    """
+
+
+def _types(types: Sequence[TensorType], kernel: CustomKernel) -> Any:
+    return kernel.result_types(types)
+
+
+def _gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: CustomKernel) -> Any:
+    if kernel.gradient is None:
+        raise GradientError(
+            f"Custom: the operator {kernel.name!r} has no bprop; give one, or wrap its inputs in "
+            "stop_gradient"
+        )
+    found = kernel.gradient(*inputs, out, dout)
+    gradients = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if len(gradients) != len(inputs):
+        raise GradientError(
+            f"Custom: the bprop of {kernel.name!r} returned {len(gradients)} gradients; wanted "
+            f"{len(inputs)}, one for each input"
+        )
+    return gradients
+
+
+def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> Any:
+    """Raise the error of a device that cannot run a kernel: decompositions are asked for last."""
+    raise UnsupportedOpError(
+        f"Custom: the operator {kernel.name!r} cannot run on this device: it has "
+        f"{kernel.languages}; wanted a language of the device ('c' for CPU, 'opencl' for OpenCL, "
+        "'cuda' for GPU)"
+    )
+
+
+for _op in (custom, custom_effect):
+    _op.infer(_types)
+    _op.bprop(_gradients)
+    _op.decompose(_refused)
+
+
+# ---- the public class ----------------------------------------------------------------------------
+
+
+class Custom(Primitive):
+    """An operator of the user's own (`mindspore.ops.Custom`).
+
+    Args:
+        func: by `func_type`:
+
+            - ``"pyfunc"``, ``"hybrid"``: a Python function; it gets the inputs as NumPy arrays and
+              returns one array or a tuple of them.
+            - ``"source"``: a dict of kernel sources by language, of ``"c"`` (for CPU), ``"opencl"``
+              and ``"cuda"``; all define the function `name`.
+            - ``"aot"``: ``"path/library.so:name"``, a library built ahead of time, for CPU.
+            - ``"expression"``: an element-wise expression such as ``"x * exp(-y)"``. The inputs are
+              its names, in the order in which they occur first. It runs on every device, is fused
+              with its neighbours in compiled functions, and has a gradient of its own.
+
+            C functions have MindSpore's signature, ``int name(int nparam, void **params,
+            int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``;
+            `params` are the inputs, then the results; any value but 0 is an error. OpenCL kernels
+            and CUDA kernels (``extern "C" __global__ void``) have one pointer for each input, then
+            one for each result. Sizes and element types are macros: ``IN0_SIZE``, ``IN0_NDIM``,
+            ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. Kernels must not write to their
+            inputs.
+        out_shape: shape of the result, a tuple with one for each of several, or a function of the
+            input shapes that returns it. None: for a Python function it is not checked; for kernels
+            the shape of the first input.
+        out_dtype: the dtype or dtypes, likewise. Results of a Python function are cast to it.
+        func_type: see `func`.
+        bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient for each input. None: there is
+            no gradient, except of an expression.
+        reg_info: has no meaning here.
+        name: name of the kernel's function.
+        work_items: for OpenCL and CUDA: number of work items, or a function of the input shapes. It
+            is rounded up to whole groups, so that a kernel must check its index. None: one for each
+            element of the first result.
+        in_dtype: for kernels: the dtype of all inputs, or a tuple with one for each; others are
+            refused. None: any, and the kernel must look (a C function at `dtypes`).
+        effects: whether the kernel does more than compute its results, so that no call may be
+            removed, merged with another one or moved before it.
+
+    Raises:
+        ValueError: another `func_type` or language, or an expression with unknown parts.
+        TypeError: `func` is not what its `func_type` takes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> square = ms.ops.Custom(lambda x: x * x, lambda s: s, lambda d: d, "pyfunc",
+        ...                        bprop=lambda x, out, dout: (2 * x * dout,))
+        >>> ms.grad(square)(ms.Tensor(3.0)).item()
+        6.0
+        >>> swish = ms.ops.Custom("x / (1 + exp(-b * x))", func_type="expression")
+        >>> swish(ms.Tensor([0.0, 2.0]), ms.Tensor(1.0))
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.76159406e+00])
+    """
+
+    def __init__(
+        self,
+        func: Any,
+        out_shape: Any = None,
+        out_dtype: Any = None,
+        func_type: str = "pyfunc",
+        bprop: Callable[..., object] | None = None,
+        reg_info: object = None,
+        *,
+        name: str | None = None,
+        work_items: Any = None,
+        in_dtype: Any = None,
+        effects: bool = False,
+    ) -> None:
+        super().__init__()
+        check_options("ops.Custom", reg_info=reg_info)
+        if func_type not in FUNC_TYPES:
+            raise ArgumentValueError(
+                f"Custom: got func_type={func_type!r}; wanted one of {', '.join(FUNC_TYPES)}"
+            )
+        if bprop is not None and not callable(bprop):
+            raise ArgumentError(f"Custom: got {type(bprop).__name__} for bprop; wanted a function")
+        self.func = func
+        self.func_type = func_type
+        self.out_shape = out_shape
+        self.out_dtype = out_dtype
+        self.bprop = bprop
+        self.kernel: CustomKernel | None = None
+        if func_type in ("source", "aot"):
+            function, sources, library = (
+                _sources(func, name) if func_type == "source" else _library(func)
+            )
+            self.kernel = CustomKernel(
+                function, sources, library, out_shape, out_dtype, bprop, work_items, in_dtype
+            )
+            self.op = custom_effect if effects else custom
+        elif func_type == "expression":
+            if not isinstance(func, str):
+                raise ArgumentError(
+                    f"Custom: got {type(func).__name__} for func; wanted an expression such as "
+                    "'x * exp(-y)'"
+                )
+            self.op = expression_op(func)
+        elif not callable(func):
+            raise ArgumentError(
+                f"Custom: got {type(func).__name__} for func; wanted a function of arrays"
+            )
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Call the operator on Tensors; return its result, or a tuple of its results."""
+        if self.op is not None:
+            return self.op(*inputs) if self.kernel is None else self.op(inputs, self.kernel)
+        return custom_gradient(self._run, self._gradient, inputs, "Custom", self.bprop)
+
+    def _gradient(self, *args: object) -> object:
+        """Return the gradients of a Python function's inputs, by the user's `bprop`."""
+        if self.bprop is None:
+            raise GradientError(
+                "Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient"
+            )
+        return self.bprop(*args)
+
+    def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
+        """Call the user's Python function with NumPy arrays; return its results as Tensors."""
+        arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
+        found: Any = self.func(*arrays)
+        several = isinstance(found, (tuple, list))
+        outs = [np.asarray(a) for a in (found if several else (found,))]
+        shapes = _wanted(
+            self.out_shape, [a.shape for a in arrays if isinstance(a, np.ndarray)], len(outs)
+        )
+        types = [x.dtype for x in inputs if isinstance(x, Tensor)]
+        dtypes = _wanted(self.out_dtype, types, len(outs))
+        made = []
+        for a, shape, dtype in zip(outs, shapes, dtypes, strict=True):
+            if shape is not None and tuple(shape) != a.shape:
+                raise ShapeError(
+                    f"Custom: func returned shape {a.shape}; out_shape says {tuple(shape)}"
+                )
+            made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
+        return tuple(made) if several else made[0]
+
+
+def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
+    """Return the expected shape or dtype of each result of a Python function.
+
+    `rule` is its `out_shape` or `out_dtype`, or a function that computes it.
+    """
+    if rule is None:
+        return [None] * count
+    found = _ruled(rule, given)
+    if count == 1:
+        nested = (
+            isinstance(found, (tuple, list))
+            and len(found) == 1
+            and isinstance(found[0], (tuple, list))
+        )
+        return [found[0] if nested else found]
+    return list(found)
+
+
+def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
+    """Return the name, the sources by language, and None for the library, of `Custom`'s `func`."""
+    if not isinstance(func, Mapping) or not func:
+        raise ArgumentError(
+            f"Custom: got {type(func).__name__} for func; wanted a dict of sources by language, "
+            "such as {'c': '...'}"
+        )
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ArgumentError(f"Custom: got name={name!r}; wanted the name of the kernel's function")
+    for language, source in func.items():
+        if language not in LANGUAGES:
+            raise ArgumentValueError(
+                f"Custom: got a source in {language!r}; wanted one of {', '.join(LANGUAGES)}"
+            )
+        if not isinstance(source, str) or name not in source:
+            raise ArgumentValueError(
+                f"Custom: the source in {language!r} does not define the function {name!r}"
+            )
+    return name, dict(func), None
+
+
+def _library(func: Any) -> tuple[str, Mapping[str, str], str | None]:
+    """Return the name, no sources, and the path of the library, of `Custom`'s `func`."""
+    path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
+    if not path or not name.isidentifier():
+        raise ArgumentError(
+            f"Custom: got {func!r} for func; wanted 'path/library.so:name' for func_type='aot'"
+        )
+    if not os.path.isfile(path):
+        raise ArgumentValueError(f"Custom: there is no library {path}")
+    return name, {}, os.path.abspath(path)
