@@ -117,6 +117,7 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
     done: set[int] = set()
     for frame in ev.calls.frames:
         yield from _in_frame(frame, done)
+        yield from _in_values(frame.temporaries, done)
     yield from _in_values(ev.outside.values.values(), done)
     yield from _in_values(ev.copies.copies(), done)
 

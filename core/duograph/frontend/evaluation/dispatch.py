@@ -111,10 +111,13 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
             name = type(node).__name__
             remedy = _EXPRESSION_REMEDIES.get(name, "Move it out of the compiled function")
             raise unsupported(name, remedy)
-        return run(ev, frame, node)
+        found = run(ev, frame, node)
     except Exception as error:
         note_error_span(ev, error, frame, node)
         raise
+    if type(node) is not ast.Name and type(node) is not ast.Constant:
+        frame.temporaries.append(found)
+    return found
 
 
 def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:

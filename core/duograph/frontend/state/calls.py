@@ -32,6 +32,8 @@ class Frame:
         depth: the depth of the graph in which the call began.
         node: the syntax node that is being evaluated.
         first: the first argument, which `super()` refers to.
+        temporaries: the values of expressions in the statements that are being evaluated, which
+            may not be bound to a name yet.
     """
 
     __slots__ = (
@@ -45,6 +47,7 @@ class Frame:
         "node",
         "locals",
         "first",
+        "temporaries",
     )
 
     def __init__(self, function: Function, depth: int) -> None:
@@ -58,6 +61,7 @@ class Frame:
         self.node: ast.AST = self.source.node
         self.locals: frozenset[str] = self.source.locals
         self.first: Value = None
+        self.temporaries: list[Value] = []
 
     def inner(self, names: frozenset[str], depth: int) -> Frame:
         """Return a new frame for a comprehension that binds `names`; its parent is this frame."""
@@ -66,6 +70,7 @@ class Frame:
         made.locals = names
         made.node = self.node
         made.first = self.first
+        made.temporaries = self.temporaries
         return made
 
 
