@@ -276,6 +276,18 @@ _SCALAR = {"b": bool_, "i": int64, "f": float32, "c": complex128}
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
+def wrapped(value: Any, dtype: DType) -> Any:
+    """Return an int reduced to the range of an integer dtype, as C does; any other value as it is.
+
+    -1 is 255 as uint8. MindSpore converts a number beside a tensor in this way.
+    """
+    if not dtype.is_integer or not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        return value
+    bits = 8 * dtype.itemsize
+    found = int(value) & ((1 << bits) - 1)
+    return found - (1 << bits) if dtype.kind == "i" and found >> (bits - 1) else found
+
+
 def promote_scalar(a: DType, scalar: object) -> DType:
     """Return the dtype to which a tensor of dtype `a` and a Python number are promoted.
 

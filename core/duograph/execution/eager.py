@@ -16,7 +16,7 @@ import numpy as np
 from .. import context
 from ..autodiff.node_plans import without_rule
 from ..backend import registry
-from ..dtype import DType, promote_scalar, scalar_dtype
+from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
 from ..errors import ArgumentError, DeviceError, MissingRuleError
 from ..op import Op, drop_tables, numbers
 from ..placement import check_index, commit
@@ -149,11 +149,7 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
     key = (value.__class__, repr(value), dtype, device)
     found = _numbers.get(key)
     if found is None:
-        if isinstance(value, int) and dtype.is_integer:  # wraps around, as MindSpore's does
-            value = int(value) & ((1 << (8 * dtype.itemsize)) - 1)
-            array = np.array(value, np.uint64).astype(dtype.np)
-        else:
-            array = np.array(value).astype(dtype.np)
+        array = np.array(wrapped(value, dtype)).astype(dtype.np)
         found = Tensor._make(TensorType.of((), dtype), array)
         commit(found, device)
         if len(_numbers) >= _NUMBER_LIMIT:

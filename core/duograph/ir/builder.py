@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from ..backend import registry
-from ..dtype import DType, promote_scalar, scalar_dtype
+from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
 from ..errors import ArgumentError
 from ..op import Op
 from ..runtime_state import runtime_state, thread_state
@@ -184,7 +184,7 @@ class GraphBuilder:
             return self.append(to_tensor, (self.host(value),), {"dtype": dtype})
         if isinstance(value, (bool, int, float, complex, np.generic)):
             dtype = scalar_dtype(value) if like is None else promote_scalar(like, value)
-            return self.constant(value, dtype)
+            return self.constant(wrapped(value, dtype), dtype)
         if isinstance(value, GraphObject):
             raise NeedsValue(
                 "got an object that only Python can compute, "

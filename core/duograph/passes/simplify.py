@@ -12,6 +12,7 @@ but there is x * 1.0 -> x.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,7 +82,8 @@ def cast_number(g: Rewriter, x: GraphTensor, to: DType) -> Found:
 
 
 def is_negative_zero(value: complex) -> bool:
-    return str(value).startswith("-")
+    """Return whether a zero, or a part of a complex zero, has a minus sign."""
+    return any(math.copysign(1, part) < 0 for part in (value.real, value.imag))
 
 
 def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
@@ -93,6 +95,14 @@ def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
     if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
         return None
     return if_shaped(x, zero)
+
+
+def by_one(g: Rewriter, x: GraphTensor, one: GraphTensor) -> Found | None:
+    """Return `x` as the replacement of ``x * one`` or ``x / one``; None for complex numbers.
+
+    (inf + 0j) * (1 + 0j) has a NaN part, as 0 * inf is NaN.
+    """
+    return None if one.dtype.kind == "c" else if_shaped(x, one)
 
 
 def subtract_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
@@ -165,15 +175,11 @@ ALGEBRA: list[RewriteRule] = [
     rule("concat(x) -> x", call(concat, X), lambda g, x: x),
     rule("neg(neg(x)) -> x", call(neg, call(neg, X)), lambda g, x: x),
     rule(
-        "x * 1 -> x, if the shape stays",
+        "x * 1 -> x of real numbers, if the shape stays",
         call(mul, X, ONE, commutative=True),
-        lambda g, x, one: if_shaped(x, one),
+        by_one,
     ),
-    rule(
-        "x / 1 -> x, if the shape stays",
-        call(div, X, ONE),
-        lambda g, x, one: if_shaped(x, one),
-    ),
+    rule("x / 1 -> x of real numbers, if the shape stays", call(div, X, ONE), by_one),
     rule(
         "x + -0.0 -> x, and x + 0 -> x of integers, if the shape stays",
         call(add, X, ZERO, commutative=True),
