@@ -9,6 +9,7 @@ keeps each choice: later processes compute the same bits.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import time
@@ -72,7 +73,8 @@ def fastest(
                 best, chosen = taken, name
     if not chosen:
         return None
-    disk_cache.store(key, SUFFIX, chosen.encode())
+    with contextlib.suppress(OSError):  # the next process measures again
+        disk_cache.store(key, SUFFIX, chosen.encode())
     return make(chosen)
 
 

@@ -55,7 +55,8 @@ def build_program(device: Device, source: str) -> cl.Program:
         made: bytes
         (made,) = program.get_info(cl.program_info.BINARIES)  # type: ignore[misc]  # typed `object`
         if made:
-            disk_cache.store(key, ".clbin", made)
+            with contextlib.suppress(OSError):  # the next process compiles again
+                disk_cache.store(key, ".clbin", made)
     return program
 
 

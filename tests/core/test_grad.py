@@ -424,3 +424,10 @@ class TestErrors:
     def test_error_messages(self, call, kind, pattern) -> None:
         with pytest.raises(kind, match=pattern):
             call()
+
+
+@pytest.mark.parametrize("function", [ms.jacrev, ms.jacfwd])
+@pytest.mark.parametrize("position", [1, (0, 3)])
+def test_jacobians_name_a_position_beyond_the_arguments(function, position):
+    with pytest.raises(TypeError, match=r"grad_position \d and 1 positional arguments"):
+        function(lambda x: x * x, position)(ms.Tensor([1.0]))

@@ -69,6 +69,22 @@ def written(path, schema, content, shards=1, page=None):
     return str(path) if shards == 1 else f"{path}0"
 
 
+@pytest.mark.parametrize(
+    ("row", "missing"),
+    [
+        ({"a": 1}, "b"),
+        ({"a": 1, "c": 2}, "b"),
+        ({}, "a"),
+        ({"x": 1, "y": 2, "z": 3}, "a"),
+        (3, "fields"),
+    ],
+)
+def test_mindrecord_rows_lack_no_field(tmp_path, row, missing):
+    schema = {"a": {"type": "int32"}, "b": {"type": "int32"}}
+    with pytest.raises(ValueError, match=f"a row without .*{missing}"):
+        written(tmp_path / "a", schema, [row])
+
+
 @pytest.mark.parametrize("shards", [1, 3])
 def test_mindrecord_round_trip(tmp_path, shards):
     path = written(tmp_path / "a", SCHEMA, record_rows(), shards)

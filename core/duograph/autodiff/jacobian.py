@@ -6,7 +6,7 @@ public API.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,16 @@ def _stacked(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
     return reshape(stack(rows, 0), shape)
 
 
+def _check_positions(name: str, positions: Sequence[int], args: Sequence[object]) -> None:
+    """Raise ArgumentError for a position beyond the arguments."""
+    for i in positions:
+        if i >= len(args):
+            raise ArgumentError(
+                f"{name}: got grad_position {i} and {len(args)} positional arguments; wanted a "
+                f"position below {len(args)}"
+            )
+
+
 def jacrev(
     fn: Callable[..., Any], grad_position: Position = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -77,6 +87,7 @@ def jacrev(
     positions, single = positions_of(grad_position)
 
     def run(*args: Any) -> Any:
+        _check_positions("jacrev", positions, args)
         chosen = tuple(args[i] for i in positions)
         found = vjp(_of_chosen(fn, args, positions), *chosen, has_aux=has_aux)
         value, pull = found[0], found[1]
@@ -112,6 +123,7 @@ def jacfwd(
     positions, single = positions_of(grad_position)
 
     def run(*args: Any) -> Any:
+        _check_positions("jacfwd", positions, args)
         columns = []
         aux: Any = None
         for i in positions:

@@ -326,7 +326,7 @@ class FileWriter:
 
         Raises MindRecordError for a row that does not fit the schema.
         """
-        if not isinstance(row, dict) or set(row) < set(self._schema):
+        if not isinstance(row, dict) or not set(row) >= set(self._schema):
             missing = sorted(set(self._schema) - set(row)) if isinstance(row, dict) else "fields"
             raise MindRecordError(f"FileWriter: got a row without {missing}")
         raw = {k: self._plain(k, row[k]) for k in self._raw_fields()}
