@@ -19,6 +19,7 @@ from duograph.errors import (
     DTypeError,
     GradientError,
     UnsupportedOpError,
+    UnsupportedSyntaxError,
 )
 
 pytestmark = pytest.mark.usefixtures("restored")
@@ -211,6 +212,33 @@ def test_in_a_network_that_trains(device: str) -> None:
         optimizer(grads)
         losses.append(float(value))
     assert losses[2] < losses[1] < losses[0]
+
+
+class Scaled(nn.Cell):
+    """A network with one operator."""
+
+    def __init__(self, operator: ops.Custom) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.operator(x, y) * 2
+
+
+@pytest.mark.parametrize("file_format", ["MINDIR", "ONNX"])
+def test_export(tmp_path: pathlib.Path, file_format: str) -> None:
+    if file_format == "ONNX":
+        pytest.importorskip("onnx", reason="the package onnx is not installed")
+    ms.set_context(device_target="CPU")
+    x, y = map(Tensor, arrays())
+    with pytest.raises(UnsupportedSyntaxError, match="a kernel of its own"):
+        ms.export(Scaled(scaled()), x, y, file_name=str(tmp_path / "a"), file_format=file_format)
+    assert not [*tmp_path.iterdir()]
+    net = Scaled(ops.Custom("x * exp(-y)", func_type="expression"))
+    ms.export(net, x, y, file_name=str(tmp_path / "b"), file_format=file_format)
+    if file_format == "MINDIR":
+        loaded = nn.GraphCell(ms.load(str(tmp_path / "b.mindir")))
+        np.testing.assert_array_equal(loaded(x, y).asnumpy(), net(x, y).asnumpy())
 
 
 def test_the_linked_program_holds_it() -> None:

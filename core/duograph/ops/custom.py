@@ -29,7 +29,7 @@ from ..op import op
 from ..option_checks import check_options
 from ..tensor import Tensor
 from ..types import TensorType
-from .expressions import expression_op
+from .expressions import expression_function
 from .primitive import Primitive
 
 __all__ = ["Custom", "CustomKernel"]
@@ -269,6 +269,7 @@ class Custom(Primitive):
         self.out_dtype = out_dtype
         self.bprop = bprop
         self.kernel: CustomKernel | None = None
+        self._expression: Callable[..., Any] | None = None
         if func_type in ("source", "aot"):
             function, sources, library = (
                 _sources(func, name) if func_type == "source" else _library(func)
@@ -283,7 +284,7 @@ class Custom(Primitive):
                     f"Custom: got {type(func).__name__} for func; wanted an expression such as "
                     "'x * exp(-y)'"
                 )
-            self.op = expression_op(func)
+            self._expression = expression_function(func)
         elif not callable(func):
             raise ArgumentError(
                 f"Custom: got {type(func).__name__} for func; wanted a function of arrays"
@@ -291,8 +292,10 @@ class Custom(Primitive):
 
     def __call__(self, *inputs: Any) -> Any:
         """Call the operator on Tensors; return its result, or a tuple of its results."""
+        if self._expression is not None:
+            return self._expression(*inputs)
         if self.op is not None:
-            return self.op(*inputs) if self.kernel is None else self.op(inputs, self.kernel)
+            return self.op(inputs, self.kernel)
         return custom_gradient(self._run, self._gradient, inputs, "Custom", self.bprop)
 
     def _gradient(self, *args: object) -> object:

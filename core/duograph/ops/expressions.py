@@ -1,7 +1,7 @@
 """Element-wise operators from an expression in text, for `ops.Custom`.
 
-`expression_op` reads the expression with Python's parser, allows arithmetic and known functions
-only, and never evaluates anything else. The operator is a composite of the framework's ops, so that
+`expression_function` reads the expression with Python's parser, allows arithmetic and known
+functions only, and never evaluates anything else. The operator calls the framework's ops, so that
 every backend can compute it, fuse it and differentiate it.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentValueError
-from ..ir.builder import trace
-from ..op import OPS, Op
+from ..op import OPS
 
-__all__ = ["expression_op"]
+__all__ = ["expression_function"]
 
 # Functions of an expression: ops of these names. `where(c, x, y)` is the op `select`.
 FUNCTIONS = frozenset({
@@ -34,11 +32,10 @@ _NODES = (
 
 
 @functools.lru_cache(maxsize=256)
-def expression_op(text: str) -> Op:
-    """Return the element-wise op that computes an expression.
+def expression_function(text: str) -> Callable[..., Any]:
+    """Return the function of Tensors that computes an expression, element by element.
 
-    Its operands are the expression's names, in the order in which they occur first. Equal texts
-    have one op.
+    Its parameters are the expression's names, in the order in which they occur first.
 
     Raises:
         ArgumentValueError: the text is no expression, or has other parts than numbers, names,
@@ -51,19 +48,7 @@ def expression_op(text: str) -> Op:
     names = _operands(tree, text)
     if not names:
         raise ArgumentValueError(f"Custom: got the expression {text!r} without a name of an input")
-    made = Op(
-        _function(ast.fix_missing_locations(_Choices().visit(tree)), names),
-        name=f"expression_{hashlib.sha256(text.encode()).hexdigest()[:12]}",
-        composite=True,
-        promote="common",
-    )
-
-    def infer(*types: Any) -> Any:
-        return _result_type(made, types)
-
-    made.infer(infer)
-    OPS[made.name] = made
-    return made
+    return _function(ast.fix_missing_locations(_Choices().visit(tree)), names)
 
 
 def _operands(tree: ast.Expression, text: str) -> list[str]:
@@ -113,13 +98,5 @@ def _function(tree: ast.Expression, names: list[str]) -> Callable[..., Any]:
     scope: dict[str, Any] = {**found, "__builtins__": {}}
     exec(f"def expression({arguments}):\n    return {ast.unparse(tree)}", scope)
     function: Callable[..., Any] = scope["expression"]
-    function.__annotations__ = dict.fromkeys(names, "Tensor")
-    function.__module__ = "expression"  # no op of the framework
+    function.__module__ = __name__
     return function
-
-
-def _result_type(made: Op, types: tuple[Any, ...]) -> Any:
-    """Return the type of an expression's result, which its body decides."""
-    assert made.body is not None
-    graph = trace(made.body, types)
-    return graph.types[graph.outputs[0]]

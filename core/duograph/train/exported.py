@@ -209,6 +209,11 @@ def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
         )
     program = compile_program(target, tuple(inputs), {}, True, device, f"export of {name}")
     for node in _nodes(program.graph, set()):
+        if node.op.name == "custom":
+            raise UnsupportedSyntaxError(
+                f"export: got {name}, which has a kernel of its own (ops.Custom) at "
+                f"{_location(node)}; wanted ops of the framework, since a file cannot hold code"
+            )
         if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
             raise UnsupportedSyntaxError(
                 f"export: got {name}, which has {node.op.name} at {_location(node)}; wanted a "
