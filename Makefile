@@ -267,7 +267,7 @@ endef
 .venv-torch/.duograph: .venv-torch/.torch $(CORE) $(NATIVE) $(wildcard plugins/torch/duograph_torch/*.py) pyproject.toml setup.py
 	$(CLEAN_COPY)
 	.venv-torch/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps ./build/clean ./plugins/torch
-	.venv-torch/bin/pip install $(PIP_QUIET) 'duograph[conformance]'
+	.venv-torch/bin/pip install $(PIP_QUIET) 'duograph[conformance]' pytest-xdist
 	@touch $@
 
 .venv-gpu/.peers: benchmarks/peers-gpu.txt
