@@ -142,20 +142,29 @@ def _copy(
 def strided_copy(
     types: Types, results: Types, *, shape: Shape, strides: Sequence[int], offset: int
 ) -> NativeCall | None:
-    """Return a prepared call that copies a strided view of a buffer to a dense tensor."""
+    """Return a prepared call that copies a strided view of a buffer to a dense tensor.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    """
     return _copy("strided_copy", types, results, strides, offset)
 
 
 @kernel("transpose")
 def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel that permutes a tensor's axes."""
+    """Return a prepared call of the CPU kernel that permutes a tensor's axes.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    """
     strides = dense(types[0].shape)
     return _copy("transpose", types, results, [strides[p] for p in perm], 0)
 
 
 @kernel("broadcast_to")
 def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel that broadcasts a tensor to a larger shape."""
+    """Return a prepared call of the CPU kernel that broadcasts a tensor to a larger shape.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    """
     x, out = types[0].shape, results[0].shape
     strides = [0 if n == 1 else s for n, s in zip(x, dense(x))]
     return _copy("broadcast_to", types, results, [0] * (len(out) - len(x)) + strides, 0)
@@ -163,7 +172,10 @@ def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | 
 
 @kernel("flip")
 def flip(types: Types, results: Types, *, axes: Sequence[int]) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel that reverses a tensor along some axes."""
+    """Return a prepared call of the CPU kernel that reverses a tensor along some axes.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    """
     x = types[0].shape
     strides = list(dense(x))
     offset = sum((x[a] - 1) * strides[a] for a in axes if x[a])
@@ -181,7 +193,10 @@ def strided_slice(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Return a prepared call that slices with a begin, end and stride for each axis."""
+    """Return a prepared call that copies a slice: a begin, end and stride for each axis.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`). No `begin` is negative.
+    """
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
     return _copy("strided_slice", types, results, [t * s for t, s in zip(strides, steps)], offset)
@@ -196,7 +211,10 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Return the prepared call that copies a tensor and replaces one slice of the copy."""
+    """Return the prepared call that copies a tensor and replaces one slice of the copy.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    """
     x, v = types
     steps = dense(x.shape)
     constants = nd(
@@ -212,7 +230,10 @@ def slice_update(
 def pad_constant(
     types: Types, results: Types, *, low: Sequence[int], high: Sequence[int], value: float
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel that pads a tensor with a constant."""
+    """Return a prepared call of the CPU kernel that pads a tensor with a constant.
+
+    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    """
     x, out = types[0], results[0]
     steps = dense(out.shape)
     constants = nd(

@@ -122,7 +122,10 @@ def _scan(
 def cumsum(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of cumulative sums along an axis."""
+    """Return a prepared call of the CPU kernel of cumulative sums along an axis; never None.
+
+    `exclusive`: a sum leaves its own element out. `reverse`: sums start at the axis's end.
+    """
     return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
 
 
@@ -130,19 +133,28 @@ def cumsum(
 def cumprod(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of cumulative products along an axis."""
+    """Return a prepared call of the CPU kernel of cumulative products along an axis; never None.
+
+    `exclusive`: a product leaves its own element out. `reverse`: products start at the axis's end.
+    """
     return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
 
 
 @kernel("cummax")
 def cummax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of cumulative maxima and the last index of each maximum."""
+    """Return a prepared call of cumulative maxima and the last index of each maximum.
+
+    None if the elements are complex, or the indices neither int32 nor int64.
+    """
     return _scan("cummax", lib.dg_cummax, types, results, axis)
 
 
 @kernel("cummin")
 def cummin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of cumulative minima and the last index of each minimum."""
+    """Return a prepared call of cumulative minima and the last index of each minimum.
+
+    None if the elements are complex, or the indices neither int32 nor int64.
+    """
     return _scan("cummin", lib.dg_cummin, types, results, axis)
 
 

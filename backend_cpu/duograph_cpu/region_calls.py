@@ -236,7 +236,13 @@ def _region_call(
 ) -> HandleFunction:
     """Return the Python function that allocates results and runs one generated C function.
 
-    `region` is the C struct that describes it; `failed` as for `make_call`.
+    Args:
+        region: the C struct `dg_region`: the C function, iterations of its outer loop, and grain.
+        operand_count: number of operand handles.
+        results: types of the results.
+        name: name of the C function, for messages.
+        failed: function of an error code and the operands. It runs if the C function fails; the
+            call returns what it returns.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if len(results) == 1:
@@ -258,8 +264,15 @@ def _region_call(
 def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
     """Return the Python function that runs a generated C function of few operands and one result.
 
-    This is the most frequent call, so the function has no step that it does not need. `count` is
-    the number of operands, `nbytes` the size of the result, which `make` allocates.
+    This is the most frequent call, so the function has no step that it does not need.
+
+    Args:
+        region: the C struct that describes the C function; see `_region_call`.
+        count: number of operands, at most `MOST`.
+        make: function that allocates the result.
+        nbytes: size of the result.
+        failed: function of an error code and the operands. It runs if the C function fails; the
+            call returns what it returns.
     """
     function: CFunction = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):
@@ -292,7 +305,7 @@ def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
     """Return the Python function that runs a generated C function with many operands, one result.
 
     cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
-    that is kept.
+    that is kept. The arguments are as for `_few`.
     """
     run = lib.dg_region_run
 

@@ -140,16 +140,23 @@ def copy_identity(function: Callable[..., Any], wrapper: Callable[..., Any]) -> 
 
 
 def _key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, ...]:
-    """Return the key under which a cached function finds the prepared call for its arguments."""
+    """Return the key under which a cached function finds the prepared call for its arguments.
+
+    It has the names of keyword arguments, the types of Tensors, the values of other arguments, and
+    the classes of all arguments.
+    """
     values = (*args, *kwargs.values())
     key = (*kwargs, *[getattr(x, "_type", x) for x in values], *map(type, values))
     return tuple([tuple(x) if x.__class__ is list else x for x in key])
 
 
 def _has_exact_key(value: object) -> bool:
-    """Return whether an argument may be part of a cache key: values equal to it mean the same.
+    """Return whether an argument may be part of a cache key.
 
-    That excludes floats that are zero or NaN, and sequences of anything but ints, strings and None.
+    Every equal argument of the same class must lead to the same result. So a float or complex
+    number may be neither zero (0.0 equals -0.0) nor NaN, which equals nothing. The key does not
+    have the classes of items (1 equals 1.0 and True). So a sequence may hold only ints, strings,
+    None and tuples of these.
     """
     if isinstance(value, (tuple, list)):
         return value.__class__ in (tuple, list) and all(

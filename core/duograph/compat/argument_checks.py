@@ -73,7 +73,7 @@ def _compared(
 def check_int(
     arg_value: int, value: int, rel: int, arg_name: str | None = None, prim_name: str | None = None
 ) -> int:
-    """Return an int that stands in a relation, such as `GE`, to a value.
+    """Return an int that stands in the relation `rel`, such as `GE`, to a value.
 
     Raises:
         TypeError: no int.
@@ -89,7 +89,7 @@ def check_float(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> float:
-    """Return a float that stands in a relation to a value. Raises as `check_int`."""
+    """Return a float that stands in the relation `rel` to a value. Raises as `check_int`."""
     return float(_compared(arg_value, value, rel, float, arg_name, prim_name))
 
 
@@ -144,7 +144,10 @@ def check_float_range(
 def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
     """Create a function that checks the sign of an int or float and returns the number.
 
-    `rel` is the comparison with 0, `text` the middle of the function's name.
+    Args:
+        kind: int or float.
+        rel: the relation that the number must have to 0: a constant of this module such as `GT`.
+        text: the sign in words. "positive" names the function `check_positive_int`.
     """
 
     def check(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:

@@ -272,8 +272,9 @@ class CompiledProgram:
     def ready(self) -> bool:
         """Return whether the state tensors have exactly the types that were compiled for.
 
-        A type includes the device and the derivative level. If they match, this may store the
-        buffer handles of the state, which the following calls then use without this check.
+        A type includes the device and the recording level (`TensorType.level`). If the types match,
+        this may store the buffer handles of the state. Later calls then use these handles without
+        comparing types, until any Tensor gets another buffer or type.
         """
         now = runtime_state.bindings_version
         if self._bound.version is now:
@@ -306,9 +307,8 @@ class CompiledProgram:
         function writes in place, tensors that its outside locations hold now count as state.
 
         Returns:
-            position of an argument -> position of the first argument that is the same object; None
-                if
-            it is state.
+            position of an argument -> position of the first argument that is the same object, or
+            None if it is state.
         """
         found: dict[int, int | None] = {}
         first: dict[int, int] = {}

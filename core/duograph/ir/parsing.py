@@ -320,7 +320,8 @@ class _Scope:
     def value(self, text: str, is_type: bool = False) -> Any:
         """Parse the text of a node's attribute; return the Python value.
 
-        `is_type` says that the text names types, so that `bool` is a host type and not the dtype.
+        `is_type` says that the text names types of graph values: each is a `TensorType` or a
+        `HostType`. Then `bool` is the `HostType` of Python bools, and otherwise the dtype.
         """
         if text[:1] in "([":
             items = _split(text[1:-1])

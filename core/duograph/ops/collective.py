@@ -107,7 +107,7 @@ class Broadcast(Primitive):
         self.group = group
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return a tuple with the input tensors, unchanged: there is only one device."""
+        """Return the input tensors as a tuple, unchanged: the only device is the root."""
         return tuple(identity(x) for x in input_x)
 
 

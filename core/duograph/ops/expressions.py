@@ -92,7 +92,11 @@ class _Choices(ast.NodeTransformer):
 
 
 def _function(tree: ast.Expression, names: list[str]) -> Callable[..., Any]:
-    """Return the Python function of Tensors that computes a checked expression."""
+    """Return the Python function of Tensors that computes an expression.
+
+    `_operands` must have accepted the expression, since its source is executed. `names` become the
+    function's parameters, in that order.
+    """
     found = {name: OPS["select" if name == "where" else name] for name in FUNCTIONS}
     arguments = ", ".join(names)
     scope: dict[str, Any] = {**found, "__builtins__": {}}

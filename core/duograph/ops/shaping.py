@@ -120,7 +120,7 @@ def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
 
 @tensor_method("expand_dims", "unsqueeze")
 def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
-    """Insert an axis of size 1 at `axis`. See `ops.expand_dims`."""
+    """Insert an axis of size 1 at `axis`, also called `dim`. See `ops.expand_dims`."""
     return expand_dims(self, dim if axis is None else axis)
 
 
@@ -165,7 +165,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 def _tensor_squeeze(
     self: Tensor, *axis: Any, dim: int | Sequence[int] | None = None, **other: int | Sequence[int]
 ) -> Tensor:
-    """Remove all axes of size 1, or only the given ones. See `ops.squeeze`."""
+    """Remove all axes of size 1, or only the given ones. See `ops.squeeze`.
+
+    The axes are positional arguments, or one keyword argument `axis` or `dim`.
+    """
     if other:
         axis = (other.pop("axis"),) if set(other) == {"axis"} else axis
     if other:
@@ -379,7 +382,8 @@ def _tensor_transpose(
 ) -> Tensor:
     """Permute the axes: all given (one by one or as a tuple), two to swap, or none to reverse.
 
-    Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there.
+    Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there. The
+    keyword arguments are `axes` (a tuple of all axes), or `dim0` and `dim1` (the two to swap).
     """
     if other:
         if set(other) != {"axes"} or axes:
@@ -402,7 +406,7 @@ def _tensor_transpose(
 def _tensor_permute(
     self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
-    """Permute the axes, given one by one or as a tuple. See `ops.permute`."""
+    """Permute the axes, given one by one, as a tuple or as `dims`. See `ops.permute`."""
     return permute(self, spread("permute", "axis", axis) if dims is None else dims)
 
 

@@ -126,13 +126,17 @@ class _Comparison:
         return at
 
     def zero(self, like: GraphNode, dtype: DType) -> int:
-        """Append a 0-d zero of a dtype; return its id."""
+        """Append a node that computes a 0-d zero of a dtype; return its result's id.
+
+        The node has the source location of node `like`.
+        """
         return self.append(like, fill, (), TensorType.of((), dtype), shape=(), value=0, dtype=dtype)
 
     def mask(self, like: GraphNode, labels: int, shape: tuple[int, ...]) -> int:
         """Return the id of a bool value that is True at each row's label.
 
-        The nodes that compute it are appended once for each (labels, shape).
+        The nodes that compute it are appended once for each (labels, shape). They have the source
+        location of node `like`.
         """
         found = self.masks.get((labels, shape))
         if found is None:

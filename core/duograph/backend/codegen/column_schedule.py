@@ -104,7 +104,11 @@ def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
 
 
 class _Columns(Scheduler):
-    """Builds the loop program of a fused region that ends in column reductions or in scatters."""
+    """Builds the loop program of a fused region that ends in column reductions or in scatters.
+
+    Column reductions reduce the axis `rows` of elements seen as (outer, rows, width). For both
+    ends, a unit of work visits rows in order and handles some adjacent columns of each.
+    """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)

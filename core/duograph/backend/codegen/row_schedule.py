@@ -161,7 +161,11 @@ class _Rows(Scheduler):
         raise NotImplementedError
 
     def load_at_j(self, label: str) -> list[Statement]:
-        """Return the statements that load element ``j`` of an operand's row."""
+        """Return the statements that load element ``j`` of an operand's row.
+
+        `label` is the operand's name in `plan.accesses`. The element becomes the constant of that
+        name in the kernel.
+        """
         return self.load(label, name("j"))
 
     def store_at_j(self, k: int, dtype: DType, value: str) -> Statement:
@@ -286,7 +290,10 @@ class _GroupRow(_Rows):
         return width, False
 
     def in_packs(self, label: str) -> bool:
-        """Return whether an operand can be read in packs at the same elements as the results."""
+        """Return whether an operand can be read in packs at the same elements as the results.
+
+        `label` is the operand's name in `plan.accesses`.
+        """
         return self.is_in_order(label) if self.uneven else self.is_pack(label, self.width)
 
     def combine(self, v: Reduction) -> Combine:

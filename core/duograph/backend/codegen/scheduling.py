@@ -94,7 +94,8 @@ class Scheduler:
     """Base class that builds a kernel's loop program from a region plan.
 
     It has what all schedules share: the index type, statements that address and load operands, and
-    the order in which values are computed. Operands are named by their labels in `plan.accesses`.
+    the order in which values are computed. A `label` is an operand's name in `plan.accesses` and in
+    the kernel; an operand that is read in several ways has several labels.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -216,7 +217,10 @@ class Scheduler:
         return [*found, Pointer(f"{label}_row", a.dtype, address)]
 
     def hoist(self, labels: Iterable[str]) -> list[Statement]:
-        """Return statements, to run before the inner loop, that load the given operands once."""
+        """Return statements, to run before the inner loop, that load the given operands once.
+
+        Each element becomes a constant of the kernel, named by its label.
+        """
         found: list[Statement] = []
         for label in labels:
             a = self.plan.accesses[label]
@@ -226,7 +230,10 @@ class Scheduler:
         return found
 
     def load(self, label: str, at: Index) -> list[Statement]:
-        """Return statements that load an operand's element in iteration `at` of the inner loop."""
+        """Return statements that load an operand's element in iteration `at` of the inner loop.
+
+        The element becomes the constant `label` of the kernel.
+        """
         a = self.plan.accesses[label]
         step, row = a.strides[-1], Address(f"{label}_row")
         index = _scaled(at, step)

@@ -1,9 +1,10 @@
 """Matmul kernels for a processor: operands packed into panels, a block of sums in registers.
 
 `matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
-tiles. So the innermost loop reads two streams: values of x, and one or more vectors of y, while it
-keeps the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn,
-"Anatomy of High-Performance Matrix Multiplication" (2008).
+tiles. So the innermost loop reads memory in order, values of x and vectors of y, and keeps the sums
+in registers (`tiles.py`). x is not packed if the elements of its rows are adjacent and have the
+dtype of the sum: then the last row is read in place of the rows past it, whose sums are not stored.
+Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations

@@ -235,11 +235,15 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a generator function at compile time and return the generator, if that has no effect.
+    """Return the generator of a call at compile time, if its body has no side effects.
+
+    The body counts as free of them if it has no free variables and names only the functions of
+    `_PURE_BUILTINS`, and if all arguments are ints, floats, strings or ranges.
 
     Raises:
-        UnsupportedSyntaxError: it may have effects, whose order depends on its consumer, or an
-            argument depends on the graph; or a coroutine function.
+        UnsupportedSyntaxError: the body may have side effects, whose order would depend on when
+            the generator is consumed; an argument is of another class, such as a Tensor; `f` is
+            the compiled function itself, a coroutine function or an asynchronous generator.
     """
     code = f.__code__
     closed = not code.co_freevars and _PURE_BUILTINS.issuperset(code.co_names)

@@ -1,7 +1,8 @@
 """Evaluates `match` statements: tests patterns against a value and binds their names.
 
-A value pattern on a tensor is a graph condition, and so is every pattern around it. The parts of a
-pattern are all tested, in one graph: Python leaves open how often patterns compare.
+A value pattern on a tensor is a graph condition, and so is every pattern that contains it. The
+graph tests all parts of such a pattern, without branches. Python may stop at the first part that
+does not fit, but does not promise how many comparisons a pattern makes.
 """
 
 from __future__ import annotations

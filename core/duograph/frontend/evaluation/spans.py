@@ -115,9 +115,10 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
 
 
 def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
-    """Return, of the statements in a block, the last one that assigns to a variable.
+    """Return, of the statements in a block, the last one that assigns to a variable (`_binds`).
 
-    If `name` is no identifier but stands for the result, return the last `return` instead.
+    Nested statements are looked at, too. If `name` is no identifier but stands for the result,
+    return the last `return` instead.
     """
     last = None
     for syntax in block:
@@ -130,7 +131,11 @@ def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
 
 
 def _binds(node: Value, name: str) -> bool:
-    """Return whether a statement assigns to the variable `name`."""
+    """Return whether a statement's syntax node has the variable `name` in a target.
+
+    Assignments, `del` and the head of a `for` have targets; imports, `with` and `def` have none.
+    The name counts anywhere in a target, as in ``name[0] = 1``. Nested statements do not count.
+    """
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
     return any(
         isinstance(x, ast.Name) and x.id == name

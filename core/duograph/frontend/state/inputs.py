@@ -83,7 +83,8 @@ class GraphInputs:
 
     Attributes:
         entries: per parameter (kind, source), in order: what a compiled call fetches.
-        slots: initial and present graph value of eager tensors, by id of the tensor.
+        slots: for each eager tensor its graph values at the start and at present, by id of the
+            tensor.
         large_arrays: NumPy arrays from outside that are too large to capture by value.
         arguments: per tensor argument (graph tensor, its first value id, its index).
         held: tensors fetched from a location outside that the function also writes.
@@ -109,9 +110,10 @@ class GraphInputs:
         self._parameters: dict[Hashable, GraphValue] = {}
 
     def slot(self, tensor: Tensor) -> Slot:
-        """Return the record of an eager tensor's graph values; create it at first use.
+        """Return the `Slot` of an eager tensor: its graph value at the start and its present one.
 
-        Creating it adds a graph input, or a constant for a tensor made while compiling.
+        The first call for a tensor creates the slot. That adds a graph input, or a constant for a
+        tensor made while compiling.
         """
         found = self.slots.get(id(tensor))
         if found is None:

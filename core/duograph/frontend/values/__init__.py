@@ -1,4 +1,7 @@
-"""The kinds of value that exist only during an evaluation, and operations on them.
+"""Values that exist only while source is traced into a graph, and helper functions for them.
 
-Used by `frontend.evaluation`. Nothing here evaluates source or appends nodes to a graph.
+Such values are the end of a block of statements, a variable that may be unbound (`flow`), a traced
+function (`functions`) and a `range` with bounds in the graph (`ranges`). `nested` traverses nested
+structures; `kinds` groups Python classes by how their objects can change. `frontend.evaluation`
+uses them all. Nothing here evaluates source.
 """

@@ -292,8 +292,9 @@ class OcclusionSensitivity(Metric):
     """How much the score of a class falls when a part of the image is covered (Zeiler and Fergus,
     2014; `mindspore.train.OcclusionSensitivity`).
 
+    A box of elements with the value `pad_val` covers a part of the image and moves over it.
     Inputs: the network, a Cell; one image (1, ...), and its class. `eval` returns, for each
-    position of the covering box, by how much the score falls.
+    position of the box, by how much the score falls.
 
     Args:
         pad_val: float, the value of covered elements.
@@ -338,7 +339,10 @@ class OcclusionSensitivity(Metric):
         self._falls: Array | None = None
 
     def _ranges(self, shape: tuple[int, ...]) -> list[range]:
-        """Return, for each axis of the image, the positions of the centre of the covering box."""
+        """Return, for each axis of an image, the positions of the centre of the box that covers it.
+
+        `shape` is the image's shape without the batch axis. `b_box` limits the positions.
+        """
         if self.b_box is None:
             return [range(n) for n in shape]
         box = self.b_box
@@ -359,7 +363,11 @@ class OcclusionSensitivity(Metric):
         return found
 
     def _covered(self, image: Array, ranges: list[range]) -> Iterator[Array]:
-        """Yield copies of the image, each with a box of `pad_val` around one of the positions."""
+        """Yield copies of the image, each with a box of `pad_val` around one of the positions.
+
+        `image` has a batch axis of size 1. `ranges` has the positions along each other axis; all
+        their combinations are visited, the last axis fastest.
+        """
         shape = image.shape[1:]
         margins = self.margin if isinstance(self.margin, list) else [self.margin] * len(shape)
         if len(margins) != len(shape):

@@ -165,7 +165,13 @@ class Optimizer(Cell):
     def _rate(self, owner: str, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
         """Convert a learning rate argument of an optimiser to a Parameter or a schedule.
 
-        `name` is the Parameter's name. A list of numbers becomes a schedule with a rate per step.
+        A number or a 0-d Tensor becomes a Parameter. A list or a 1-d Tensor becomes a schedule with
+        a rate per step. A schedule is returned unchanged.
+
+        Args:
+            owner: the optimiser's name in messages.
+            rate: the argument.
+            name: name of the new Parameter; that of a new schedule holds the rates.
         """
         if isinstance(rate, LearningRateSchedule):
             return rate
@@ -213,7 +219,8 @@ class Optimizer(Cell):
     ) -> None:
         """Set up the optimiser from parameter groups: its Parameters, learning rates and decays.
 
-        A group is a dictionary; settings that it lacks are those of the arguments.
+        A group is a dictionary; settings that it lacks are those of the arguments. `owner` is the
+        optimiser's name in messages.
         """
         order: list[Parameter] | None = None
         common_rate = self._rate(owner, learning_rate, "learning_rate")
@@ -270,7 +277,7 @@ class Optimizer(Cell):
         """Store the settings of all Parameters as tuples with one item per Parameter.
 
         `entries` has them in the order of the update. Without a group of its own rate, the
-        optimiser stores `common_rate` alone.
+        optimiser stores `common_rate` alone. `owner` is the optimiser's name in messages.
         """
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
@@ -500,7 +507,10 @@ def _check_group(owner: str, group: object) -> None:
 
 
 def _listed(owner: str, parameters: object) -> list[Any]:
-    """Return an optimiser's `parameters` argument as a non-empty list; items are not checked."""
+    """Return an optimiser's `parameters` argument as a non-empty list; items are not checked.
+
+    `owner` is the optimiser's name in messages.
+    """
     if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(
         parameters, Iterable
     ):
@@ -517,7 +527,8 @@ def _listed(owner: str, parameters: object) -> list[Any]:
 def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
     """Return a ParameterTuple of the Parameters.
 
-    Raises ArgumentValueError if two of them have the same name.
+    Raises ArgumentValueError if two of them have the same name. `owner` is the optimiser's name in
+    messages.
     """
     names: set[str] = set()
     for p in parameters:
@@ -532,7 +543,7 @@ def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
 def _decay(owner: str, value: object) -> Decay:
     """Return the `weight_decay` argument of an optimiser after checking it.
 
-    It must be a Cell or a number of 0 or more.
+    It must be a Cell or a number of 0 or more. `owner` is the optimiser's name in messages.
     """
     if isinstance(value, Cell):
         return value
