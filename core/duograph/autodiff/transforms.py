@@ -27,7 +27,14 @@ Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 
 
 def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
-    """Return `grad_position`, checked, as a tuple, and whether it was a single int."""
+    """Return `grad_position` as a tuple of positions, and whether it was a single int.
+
+    It is an int, a tuple or list of different ints from 0 on, or None, which gives ().
+
+    Raises:
+        ArgumentError: anything else.
+        ArgumentValueError: a negative position, or one twice.
+    """
     if grad_position is None:
         return (), False
     if isinstance(grad_position, bool) or not isinstance(grad_position, (int, tuple, list)):

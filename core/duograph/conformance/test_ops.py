@@ -1,6 +1,8 @@
-"""Tests of every case and dtype: results, gradients, second derivatives, errors.
+"""Tests of a backend on every op case (`cases`) and dtype.
 
-The expected results are computed by the oracle, in NumPy.
+They check results, gradients, second derivatives, and the errors that each case lists. Expected
+results and gradients come from the oracle, a backend that runs the ops' NumPy rules; gradients are
+also compared with finite differences.
 """
 
 from __future__ import annotations

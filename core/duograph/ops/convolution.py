@@ -1,7 +1,8 @@
 """The convolution primitive, its two gradients, and convolution with a bias.
 
 The public functions in `convolution_functions`, the channels-last ops and graph passes call them.
-Arguments are per-axis tuples that the caller has normalised.
+Stride, padding and dilation are per-axis tuples that the caller has normalised. Shapes and groups
+are checked here.
 """
 
 from __future__ import annotations

@@ -51,7 +51,10 @@ def _order(plan: Plan) -> tuple[int, ...]:
 
 
 def _merged(x: Tensor, plan: Plan) -> Tensor:
-    """Merge the axes of `x` that index arrays select from into one, axis number `plan.position`."""
+    """Merge the axes of `x` that index arrays select from into one, axis number `plan.position`.
+
+    Axes that are not neighbours there are moved together by a transpose first.
+    """
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
@@ -291,6 +294,10 @@ def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Seque
     """Convert a bool mask to one array of integer indices per axis of the mask.
 
     A 0-d mask becomes one array of 1 (True) or 0 (False) zeros, for a new axis of size 1.
+
+    Args:
+        shape: the sizes of the axes that the mask selects from; the mask must have this shape.
+        axis: the first of these axes, for messages.
     """
     if not mask.shape:
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()

@@ -214,7 +214,11 @@ def number(name: str, wanted: float | None = None) -> Number:
 
 
 def known(name: str) -> Known:
-    """Return a rewrite pattern for a number or object that is known at compile time."""
+    """Return a rewrite pattern for a value that is known at compile time.
+
+    It matches a Python number or object, a one-element `constant`, and a `fill` of any shape. A
+    match binds `name` to the Python value.
+    """
     return Known(name)
 
 

@@ -312,7 +312,10 @@ class BasicTokenizer(_Tokenizer):
         return "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c)[0] != "C")
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (begin, end) of each token; special tokens such as [CLS] stay whole."""
+        """Yield (begin, end) of each token.
+
+        Special tokens such as [CLS] stay whole if `self.preserve` is set.
+        """
         at = 0
         for m in _UNUSED.finditer(text) if self.preserve else ():
             yield from self._words(text, at, m.start())

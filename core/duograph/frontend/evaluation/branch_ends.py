@@ -75,6 +75,9 @@ def items_at_end(
     Args:
         content: the items of the container at the end of the branch.
         value: the container.
+        depth: the nesting depth of the branch's graph.
+        deep: also rebuild lists and dicts inside that existed before the branch; otherwise they
+            stay the same objects.
     """
     if isinstance(content, dict):
         made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}

@@ -55,8 +55,9 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
 def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
     """Return the value of a variable marked `Maybe`, and append a check that it is bound.
 
-    The check raises UnboundLocalError when the graph runs. For a variable known to be unbound, the
-    error is raised now.
+    The check raises UnboundLocalError when the graph runs; the variable loses its mark, so that
+    later reads check nothing. Any other mark raises now: UnboundLocalError for a variable that is
+    certainly unbound, or the error that an `Unjoined` holds.
     """
     if isinstance(value, Maybe):
         where = name
