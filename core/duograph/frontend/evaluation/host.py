@@ -296,7 +296,8 @@ def _chosen_object(ev: Evaluation, tensor: Value) -> Value:
     _, condition, sides = ev.choices.get(id(tensor), (None, None, []))
     home = tensor._builder
     inside = [side is None or _is_inside(side, home) for side in sides]
-    if sides and all(inside) and not may_have_object(ev, tensor):
+    alone = all(inside) or not reachable_alias(ev, tensor)
+    if sides and alone and not may_have_object(ev, tensor):
         return None
     unknown = [may_have_object(ev, side) for k, side in enumerate(sides) if inside[k]]
     if any(unknown) or not sides:
