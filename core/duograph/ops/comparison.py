@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32
 from ..errors import ArgumentValueError
+from ..ir.values import HostValue
 from ..op import op
 from ..tensor import Tensor
 from .creation import cast
@@ -557,7 +558,9 @@ def is_complex(input: Tensor) -> bool:
     return input.dtype.is_complex
 
 
-_COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
+# `HostValue`: a number that is known only when the graph runs. An object of which that is true is
+# refused by `equal`.
+_COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, tuple, HostValue)
 
 
 @tensor_method("__eq__")
