@@ -99,7 +99,7 @@ quick-%: setup
 # The backend on PyTorch: its own tests and training with torch.compile's usual compiler; the rest of the suite with
 # one that takes milliseconds for each of its thousands of functions, not seconds.
 test-torch: .venv-torch/.duograph
-	PYTHONPATH=tests .venv-torch/bin/pytest $(SIDE_BY_SIDE) tests/plugins/test_torch.py
+	.venv-torch/bin/pytest $(SIDE_BY_SIDE) tests/plugins/test_torch.py
 	.venv-torch/bin/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device Torch -k test_training
 	DUOGRAPH_TORCH_COMPILER=aot_eager .venv-torch/bin/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device Torch
 

@@ -106,12 +106,13 @@ def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
     shapes = [ffi.new("int64_t[]", list(t.shape) or [0]) for t in every]
     names = [ffi.new("char[]", t.dtype.name.encode()) for t in every]
     ndims = ffi.new("int[]", [len(t.shape) for t in every])
-    all_shapes, dtypes = ffi.new("int64_t *[]", shapes), ffi.new("char *[]", names)
+    # the arrays of pointers do not own what they point to
+    all_shapes = keep(ffi.new("int64_t *[]", shapes), shapes)
+    dtypes = keep(ffi.new("char *[]", names), names)
     makers = [memory.maker(r.nbytes, kernel.name) for r in results]
     count = len(every)
 
     def call(*handles: CData) -> Any:
-        _ = names, shapes  # the arrays of pointers do not own what they point to
         made = tuple([make() for make in makers])
         params = ffi.new("void *[]", [ffi.cast("void *", h) for h in (*handles, *made)])
         code = run(count, params, ndims, all_shapes, dtypes, ffi.NULL, ffi.NULL)

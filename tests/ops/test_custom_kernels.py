@@ -113,6 +113,7 @@ def rows() -> ops.Custom:
         "source",
         lambda x, out, dout: (ops.broadcast_to(dout[0].expand_dims(1), x.shape),),
         name="rows",
+        in_dtype=ms.float32,
         work_items=lambda shape: shape[0],
     )
 
@@ -259,7 +260,7 @@ def test_effects_keep_every_call() -> None:
     for effects, calls in ((True, 3), (False, 1)):
         f = ops.Custom(
             {"c": count.replace("calls_made", f"calls_made_{effects}")},
-            func_type="source", name="scaled", effects=effects,
+            func_type="source", name="scaled", effects=effects, in_dtype=ms.float32,
         )  # fmt: skip
 
         def thrice(x: Tensor, y: Tensor, f: Any = f) -> Tensor:
@@ -351,6 +352,7 @@ def test_wrong_expressions(text: str) -> None:
 
 def source(text: str = C, **options: Any) -> Any:
     """Return an operator in C with the function `scaled`."""
+    options = {"in_dtype": "any", **options}
     return ops.Custom({"c": text}, func_type="source", name="scaled", **options)
 
 
@@ -359,17 +361,34 @@ def called(f: Any, *more: Tensor) -> Any:
     return f(*map(Tensor, arrays()), *more)
 
 
+ANY: dict[str, Any] = {"in_dtype": "any"}
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "no dict": (lambda: ops.Custom(C, func_type="source", name="f"), ArgumentError, "a dict"),
-    "empty": (lambda: ops.Custom({}, func_type="source", name="f"), ArgumentError, "a dict"),
-    "no name": (lambda: ops.Custom({"c": C}, func_type="source"), ArgumentError, "name=None"),
+    "no in_dtype": (
+        lambda: ops.Custom({"c": C}, func_type="source", name="scaled"),
+        ArgumentError,
+        "wanted the dtype of the inputs",
+    ),
+    "work items": (
+        lambda: source(work_items=-1).kernel.items([Tensor(1.0)._type], [Tensor(1.0)._type]),
+        ArgumentError,
+        "work_items=-1",
+    ),
+    "no dict": (
+        lambda: ops.Custom(C, func_type="source", name="f", **ANY), ArgumentError, "a dict",
+    ),
+    "empty": (
+        lambda: ops.Custom({}, func_type="source", name="f", **ANY), ArgumentError, "a dict",
+    ),
+    "no name": (
+        lambda: ops.Custom({"c": C}, func_type="source", **ANY), ArgumentError, "name=None",
+    ),
     "another name": (
-        lambda: ops.Custom({"c": C}, func_type="source", name="other"),
+        lambda: ops.Custom({"c": C}, func_type="source", name="other", **ANY),
         ArgumentValueError,
         "does not define the function 'other'",
     ),
     "a language": (
-        lambda: ops.Custom({"rust": C}, func_type="source", name="scaled"),
+        lambda: ops.Custom({"rust": C}, func_type="source", name="scaled", **ANY),
         ArgumentValueError,
         "'rust'; wanted one of c, opencl, cuda",
     ),
@@ -380,7 +399,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: ops.Custom("/nowhere/k.so", func_type="aot"), ArgumentError, "library.so:name",
     ),
     "no text": (lambda: ops.Custom(3, func_type="expression"), ArgumentError, "an expression"),
-    "bprop": (lambda: ops.Custom("x", func_type="expression", bprop=3), ArgumentError, "bprop"),
+    "bprop": (lambda: ops.Custom(abs, bprop=3), ArgumentError, "bprop"),
     "it does not compile": (
         lambda: called(source(C.replace("return", "return %"))),
         ArgumentValueError,
@@ -422,7 +441,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "no tensor": (lambda: source()(), ArgumentError, "at least one"),
     "another language": (
-        lambda: called(ops.Custom({"cuda": CUDA}, func_type="source", name="scaled")),
+        lambda: called(ops.Custom({"cuda": CUDA}, func_type="source", name="scaled", **ANY)),
         UnsupportedOpError,
         "it has source in cuda",
     ),
@@ -456,7 +475,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
             lambda *xs: ms.check_custom(
                 ops.Custom(
                     {"c": C, "opencl": OPENCL.replace("2 *", "3 *")}, func_type="source",
-                    name="scaled",
+                    name="scaled", in_dtype=ms.float32,
                 ), *xs,
             )
         ),
@@ -464,6 +483,31 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         "OpenCL",
     ),
 }  # fmt: skip
+
+
+def function_of(func_type: str) -> Any:
+    """Return what `func` may be for a `func_type`, and the options that it needs."""
+    if func_type == "source":
+        return {"c": C}, {"name": "scaled", "in_dtype": ms.float32}
+    return {"expression": "x + y", "aot": "k.so:f"}.get(func_type, lambda x: x), {}
+
+
+@pytest.mark.parametrize(
+    "option", ["out_shape", "out_dtype", "bprop", "name", "work_items", "in_dtype", "effects"]
+)
+@pytest.mark.parametrize("func_type", ["pyfunc", "hybrid", "source", "aot", "expression"])
+def test_no_option_is_ignored(func_type: str, option: str) -> None:
+    kernel = func_type in ("source", "aot")
+    meant = option in ("out_shape", "out_dtype", "bprop") and func_type != "expression"
+    meant = meant or (option in ("in_dtype", "effects") and kernel) or func_type == "source"
+    value = {"out_shape": (2,), "out_dtype": ms.float32, "bprop": gradient, "effects": True,
+             "in_dtype": ms.float32, "work_items": 4, "name": "scaled"}[option]  # fmt: skip
+    func, needed = function_of(func_type)
+    if meant and func_type != "aot":  # there is no such library
+        ops.Custom(func, func_type=func_type, **{**needed, option: value})
+        return
+    with pytest.raises(ArgumentValueError, match="no library" if meant else f"{option}=.*leave it"):
+        ops.Custom(func, func_type=func_type, **{**needed, option: value})
 
 
 @pytest.mark.parametrize("name", WRONG)

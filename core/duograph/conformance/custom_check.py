@@ -7,7 +7,7 @@ is run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,8 @@ def _agree(what: str, got: Any, want: Any, exact: bool) -> None:
 
 def _check_vmap(operator: Custom, inputs: Sequence[Tensor], want: Any) -> None:
     found = vmap(operator.__call__)(*[stack([x, x]) for x in inputs])
-    items = [t[1] for t in found] if isinstance(found, tuple) else found[1]
-    _agree("vmap", tuple(items) if isinstance(items, list) else items, want, exact=True)
+    second = tuple([t[1] for t in found]) if isinstance(found, tuple) else found[1]
+    _agree("vmap", second, want, exact=True)
 
 
 def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
@@ -134,12 +134,11 @@ def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: Any) -> lis
         return []
     done = []
     own = str(inputs[0].device)
-    run: Callable[..., Any] = operator.__call__
     for name, language in (("CPU", "c"), ("OpenCL", "opencl"), ("GPU", "cuda")):
         entry = registry.entries().get(name)
         if own.startswith(name) or language not in operator.kernel.sources or entry is None:
             continue
         if registry.problem_of(entry) is None:
-            _agree(name, run(*[x.to(name) for x in inputs]), want, exact=False)
+            _agree(name, operator(*[x.to(name) for x in inputs]), want, exact=False)
             done.append(f"the same on {name}")
     return done

@@ -116,7 +116,7 @@ def test_training_model_compiled(name, session):
 def test_training_model_optimised(name, session):
     """I05, I11: compiled at level O2 a model trains too, with sums in another order."""
     if session.quick:
-        pytest.skip("at level O0 only")
+        pytest.skip("a quick run compiles at level O0 only")
     got = train(name, "O2", whole=True)
     check_near(got, eager(name, session))
     check_falls(got, MODELS[name].below)

@@ -64,7 +64,7 @@ def test_regions(case, dtype, session, monkeypatch):
 
 @over(Session.whole)
 def test_whole_functions(case, dtype, session):
-    """Test that functions that the backend compiles or links as a whole agree with single ops.
+    """Test that a function compiled or linked as a whole computes what its ops do one by one.
 
     They have level O2. Sums may round differently, and so may elementary functions.
     """

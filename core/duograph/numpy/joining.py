@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _tensors(name: str, arrays: object) -> list[Tensor]:
-    """Return a list of Tensors in one dtype, from a sequence of array-likes.
+    """Convert a sequence of array-likes to a list of Tensors that all have one dtype.
 
     A Tensor is split into its slices along axis 0.
     """

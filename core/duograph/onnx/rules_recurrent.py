@@ -83,7 +83,7 @@ class _Settings:
         self.clip = node.get("clip")
 
     def clipped(self, x: Tensor) -> Tensor:
-        """Clamp `x` to [-clip, clip], the node's attribute; return it unchanged without one."""
+        """Clamp `x` to [-clip, clip]; return it unchanged if the node has no attribute `clip`."""
         return x if self.clip is None else ops.clamp(x, -self.clip, self.clip)
 
     def initial(self, state: Tensor | None, hidden: int) -> list[Tensor]:

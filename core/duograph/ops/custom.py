@@ -1,8 +1,8 @@
 """Operators of the user's own: kernel source, a prebuilt library, an expression, or Python code.
 
 `Custom` is the public class. A kernel becomes an op of the graph, `custom`, whose attribute is a
-`CustomKernel`; the backends that know its language build and launch it. An expression becomes an
-element-wise op, which every backend can compute.
+`CustomKernel`; the backends that know its language build and launch it. An expression becomes calls
+of the framework's ops, which every backend can compute.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ from .primitive import Primitive
 __all__ = ["Custom", "CustomKernel"]
 
 LANGUAGES = ("c", "opencl", "cuda")
-FUNC_TYPES = ("pyfunc", "hybrid", "source", "aot", "expression")
+# The options, beside `func` and `func_type`, that have a meaning for each `func_type`.
+_RESULTS = frozenset({"out_shape", "out_dtype", "bprop"})
+OPTIONS = {
+    "pyfunc": _RESULTS,
+    "hybrid": _RESULTS,
+    "source": _RESULTS | {"in_dtype", "effects", "name", "work_items"},
+    "aot": _RESULTS | {"in_dtype", "effects"},
+    "expression": frozenset[str](),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +58,7 @@ class CustomKernel:
         gradient: `bprop(*inputs, out, dout)`, or None.
         work_items: number of work items on a GPU, or a function of the shapes of the inputs; None:
             one for each element of the first result.
-        in_dtype: the dtype of all inputs, or one for each; None: any.
+        in_dtype: the dtype of all inputs, or one for each; None or "any": any.
     """
 
     name: str
@@ -90,7 +98,7 @@ class CustomKernel:
 
     def _check_inputs(self, types: Sequence[TensorType]) -> None:
         """Raise if the inputs are not of the dtypes, or the number, that the kernel is for."""
-        if self.in_dtype is None:
+        if self.in_dtype is None or self.in_dtype == "any":
             return
         several = isinstance(self.in_dtype, (tuple, list))
         wanted = self.in_dtype if several else [self.in_dtype] * len(types)
@@ -109,7 +117,13 @@ class CustomKernel:
         """Return the number of work items of a launch on a GPU."""
         if self.work_items is None:
             return results[0].size
-        return int(_ruled(self.work_items, [t.shape for t in types]))
+        found = _ruled(self.work_items, [t.shape for t in types])
+        if not isinstance(found, (int, np.integer)) or found < 0:
+            raise ArgumentError(
+                f"Custom: got work_items={found!r} for {self.name!r}; wanted an int from 0 on, or "
+                "a function of the input shapes that returns one"
+            )
+        return int(found)
 
     @property
     def languages(self) -> str:
@@ -215,20 +229,22 @@ class Custom(Primitive):
         out_dtype: the dtype or dtypes, likewise. Results of a Python function are cast to it.
         func_type: see `func`.
         bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient for each input. None: there is
-            no gradient, except of an expression.
+            no gradient. An expression has one of its own.
         reg_info: has no meaning here.
         name: name of the kernel's function.
         work_items: for OpenCL and CUDA: number of work items, or a function of the input shapes. It
             is rounded up to whole groups, so that a kernel must check its index. None: one for each
             element of the first result.
         in_dtype: for kernels: the dtype of all inputs, or a tuple with one for each; others are
-            refused. None: any, and the kernel must look (a C function at `dtypes`).
+            refused. ``"any"``, the default for a library: the kernel looks itself, a C function at
+            `dtypes`, an OpenCL or CUDA kernel at ``IN0_TYPE``. Source needs this option.
         effects: whether the kernel does more than compute its results, so that no call may be
             removed, merged with another one or moved before it.
 
     Raises:
-        ValueError: another `func_type` or language, or an expression with unknown parts.
-        TypeError: `func` is not what its `func_type` takes.
+        ValueError: another `func_type` or language, an option that has no meaning for it, or an
+            expression with unknown parts.
+        TypeError: `func` is not what its `func_type` takes, or source without `in_dtype`.
 
     Examples:
         >>> import duograph as ms
@@ -257,9 +273,24 @@ class Custom(Primitive):
     ) -> None:
         super().__init__()
         check_options("ops.Custom", reg_info=reg_info)
-        if func_type not in FUNC_TYPES:
+        if func_type not in OPTIONS:
             raise ArgumentValueError(
-                f"Custom: got func_type={func_type!r}; wanted one of {', '.join(FUNC_TYPES)}"
+                f"Custom: got func_type={func_type!r}; wanted one of {', '.join(OPTIONS)}"
+            )
+        given = {
+            "out_shape": out_shape, "out_dtype": out_dtype, "bprop": bprop, "name": name,
+            "work_items": work_items, "in_dtype": in_dtype, "effects": effects or None,
+        }  # fmt: skip
+        for option, value in given.items():
+            if value is not None and option not in OPTIONS[func_type]:
+                raise ArgumentValueError(
+                    f"Custom: got {option}={value!r}, which has no meaning for "
+                    f"func_type={func_type!r}; leave it out"
+                )
+        if func_type == "source" and in_dtype is None:
+            raise ArgumentError(
+                "Custom: got source without in_dtype; wanted the dtype of the inputs, a tuple "
+                "with one for each, or 'any' for a kernel that looks at the dtypes itself"
             )
         if bprop is not None and not callable(bprop):
             raise ArgumentError(f"Custom: got {type(bprop).__name__} for bprop; wanted a function")

@@ -250,7 +250,7 @@ def load_checkpoint(
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Check an argument of `load_checkpoint` that holds prefixes of names; return a tuple."""
+    """Return an argument of `load_checkpoint`, prefixes of Parameter names, as a checked tuple."""
     if value is None:
         return ()
     several = (value,) if isinstance(value, str) else value

@@ -23,7 +23,7 @@ GROUP = 128
 
 @kernel("custom", "custom_effect")
 def custom(device: GridDevice, types: Types, results: Types, *, kernel: Any) -> Plan | None:
-    """Plan one launch of a user's kernel; None if it has no source in the device's language."""
+    """Return the launch of a user's kernel, or None without source in the device's language."""
     source = kernel.sources.get(LANGUAGES[device.dialect.name])
     if source is None:
         return None
