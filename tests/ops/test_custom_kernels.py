@@ -368,6 +368,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         ArgumentError,
         "wanted the dtype of the inputs",
     ),
+    "too few inputs": (
+        lambda: ops.Custom("x * y", func_type="expression")(Tensor(1.0)),
+        ArgumentError,
+        "got 1 inputs for the expression 'x \\* y'; wanted 2: x, y",
+    ),
     "work items": (
         lambda: source(work_items=-1).kernel.items([Tensor(1.0)._type], [Tensor(1.0)._type]),
         ArgumentError,

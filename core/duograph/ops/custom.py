@@ -221,8 +221,8 @@ class Custom(Primitive):
             `params` are the inputs, then the results; any value but 0 is an error. OpenCL kernels
             and CUDA kernels (``extern "C" __global__ void``) have one pointer for each input, then
             one for each result. Sizes and element types are macros: ``IN0_SIZE``, ``IN0_NDIM``,
-            ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. Kernels must not write to their
-            inputs.
+            ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. Inputs keep the shapes that they
+            have: nothing is broadcast. Kernels must not write to their inputs.
         out_shape: shape of the result, a tuple with one for each of several, or a function of the
             input shapes that returns it. None: for a Python function it is not checked; for kernels
             the shape of the first input.
@@ -324,6 +324,12 @@ class Custom(Primitive):
     def __call__(self, *inputs: Any) -> Any:
         """Call the operator on Tensors; return its result, or a tuple of its results."""
         if self._expression is not None:
+            names = self._expression.__code__.co_varnames
+            if len(inputs) != len(names):
+                raise ArgumentError(
+                    f"Custom: got {len(inputs)} inputs for the expression {self.func!r}; wanted "
+                    f"{len(names)}: {', '.join(names)}"
+                )
             return self._expression(*inputs)
         if self.op is not None:
             return self.op(inputs, self.kernel)
