@@ -1,4 +1,4 @@
-"""The hooks that plugins implement to add backends, ops, gradients or graph passes.
+"""The hooks that plugins implement to add backends, kernels, ops, gradients or graph passes.
 
 A plugin is a module named by an entry point of the group ``duograph``::
 
@@ -26,12 +26,14 @@ import pluggy
 
 if TYPE_CHECKING:
     from ..op import Op
+    from .added_kernels import KernelSpec
     from .protocol import BackendSpec
 
 __all__ = [
     "duograph_backend",
     "duograph_bprops",
     "duograph_decompositions",
+    "duograph_kernels",
     "duograph_ops",
     "duograph_passes",
 ]
@@ -59,6 +61,11 @@ def duograph_bprops() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty
 @hookspec
 def duograph_decompositions() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
     """Return decompositions by op name: functions with the op's signature that call other ops."""
+
+
+@hookspec
+def duograph_kernels() -> KernelSpec | Sequence[KernelSpec]:  # type: ignore[empty-body]
+    """Return kernels of single ops to add to installed backends, each with a priority."""
 
 
 @hookspec

@@ -46,6 +46,9 @@ class PreparedCall:
             call with the same bits, or returns None. The fused call's operands are those of this
             call, then those of the reader without the result. It may be fused with its own reader
             again.
+        owner: who provides the call, for messages; "" is the backend. The core sets it.
+        precedes: a plugin added the call, with precedence over the backend's own kernel, so that
+            compiled functions must neither fuse nor replace its op. The core sets it.
     """
 
     run: HandleFunction
@@ -53,6 +56,8 @@ class PreparedCall:
     infallible: bool = False
     packings: Mapping[int, Callable[[], Packing | None]] = dataclasses.field(default_factory=dict)
     fuse_consumer: FuseConsumer | None = None
+    owner: str = ""
+    precedes: bool = False
 
     def __call__(self, *handles: Handle) -> Any:
         """Run the prepared kernel on the operands' buffer handles."""

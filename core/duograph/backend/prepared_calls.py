@@ -1,4 +1,4 @@
-"""Asks a backend for the kernel call of an op, and caches it on the op object.
+"""Asks a backend, and kernels that plugins add to it, for an op's call; caches it on the op object.
 
 Eager execution, the lowering of compiled functions and graph passes call `prepared_call`, often for
 the same op with the same types and attributes. Programs and threads share a cached call. Nothing
@@ -7,11 +7,14 @@ here runs a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType
 from ..errors import BackendError, DuographError
+from . import added_kernels
+from .added_kernels import AddedKernel
 from .plugin_checks import as_prepared, call_text, error_text
 from .prepared import PreparedCall
 from .protocol import Backend
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from ..op import Op
     from ..types import TensorType
 
-__all__ = ["prepared_call"]
+__all__ = ["added_call", "prepared_call"]
 
 # Answers kept per op; an op with ever new shapes starts over rather than growing.
 _LIMIT = 1024
@@ -90,8 +93,83 @@ def _prepare(
     attributes: Mapping[str, Any],
     device_id: int,
 ) -> PreparedCall | None:
+    """Ask the added kernels and the backend for a call, in the order of their priorities."""
+    for kernel in added_kernels.before(backend, op):
+        found = _added(kernel, backend, op, types, attributes, device_id)
+        if found is not None:
+            return found
+    found = _checked(
+        lambda: backend.prepare(op, types, attributes, device_id),  # type: ignore[arg-type]
+        f"the {backend.name} backend",
+        op,
+        types,
+        attributes,
+    )
+    if found is not None:
+        return found
+    for kernel in added_kernels.after(backend, op):
+        found = _added(kernel, backend, op, types, attributes, device_id)
+        if found is not None:
+            return found
+    return None
+
+
+def added_call(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device_id: int,
+) -> PreparedCall | None:
+    """Return the prepared call if a plugin's kernel takes precedence over the backend's own.
+
+    Raises:
+        BackendError: `prepare` of the kernel failed, or returned something else.
+    """
+    if not added_kernels.before(backend, op):
+        return None
+    found = prepared_call(backend, op, types, attributes, device_id)
+    return found if found is not None and found.precedes else None
+
+
+def _added(
+    kernel: AddedKernel,
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device_id: int,
+) -> PreparedCall | None:
+    """Ask an added kernel for a call; the call names the kernel's owner."""
+    spec, owner = kernel.spec, f"{kernel.owner} for the {backend.name} backend"
+    found = _checked(
+        lambda: spec.prepare(backend, op, types, attributes, device_id),  # type: ignore[arg-type]
+        owner,
+        op,
+        types,
+        attributes,
+    )
+    if found is None:
+        return None
+    return dataclasses.replace(found, owner=owner, precedes=spec.priority > 0)
+
+
+def _checked(
+    prepare: Callable[[], object],
+    owner: str,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+) -> PreparedCall | None:
+    """Return the call that a `prepare` function makes, or None if it makes none.
+
+    `owner` names the function in errors.
+
+    Raises:
+        BackendError: the function failed, or returned something else.
+    """
     try:
-        found = backend.prepare(op, types, attributes, device_id)  # type: ignore[arg-type]
+        found = prepare()
         if found is None:
             return None
         return as_prepared(found, len(types), lambda: len(op.infer_types(types, attributes)))
@@ -99,6 +177,4 @@ def _prepare(
         if isinstance(error, (DuographError, MemoryError)) and not isinstance(error, BackendError):
             raise
         said = str(error) if isinstance(error, BackendError) else f"raised {error_text(error)}"
-        raise BackendError(
-            f"{call_text(op.name, types)}: prepare() of the {backend.name} backend {said}"
-        ) from error
+        raise BackendError(f"{call_text(op.name, types)}: prepare() of {owner} {said}") from error

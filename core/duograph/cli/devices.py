@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..backend import registry
+from ..backend import added_kernels, registry
 from ..backend.protocol import SEAM_VERSION
 from ..dtype import ALL
 from ..errors import DuographError
@@ -32,6 +32,10 @@ def facts() -> list[dict[str, Any]]:
                 record["compiler"] = [backend.compiler(d.index) for d in backend.devices()]
                 record["dtypes"] = [d.name for d in backend.dtypes]
                 record["host_fallback"] = backend.host_fallback
+                record["kernels"] = [
+                    {"op": k.spec.op, "owner": k.owner, "priority": k.spec.priority}
+                    for k in added_kernels.listed(name)
+                ]
             except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the text is shown)
                 record["problem"] = f"{type(error).__name__}: {error}"
         found.append(record)
@@ -84,5 +88,7 @@ def _paragraph(record: dict[str, Any]) -> str:
         lacks = [d.name for d in ALL if d.name not in record["dtypes"]]
         short = "all" if not lacks else ", ".join(record["dtypes"])
         lines.append(f"  dtypes   {short}")
+    for kernel in record.get("kernels", ()):
+        lines.append(f"  kernels  {kernel['op']}: {kernel['owner']}, priority {kernel['priority']}")
     lines.append(f"  from     {record['origin']}")
     return "\n".join(lines)

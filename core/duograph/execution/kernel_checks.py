@@ -40,7 +40,9 @@ def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, i
     if len(tensors) < len(results):
         return step
     operands = [types.get(slot) for slot in step.operands]
-    check = _ResultCheck(call_text(step.name, operands), operands, tensors, backend, index)
+    owner = step.call.owner or f"the {backend.name} backend"
+    text = f"{call_text(step.name, operands)}: the kernel of {owner}"
+    check = _ResultCheck(text, operands, tensors, backend, index)
     run = check.kernel(step.call.run, step.single)
     return dataclasses.replace(step, call=dataclasses.replace(step.call, run=run))
 
@@ -57,7 +59,8 @@ def checked_program(
         results: types of the results.
         index: index of the device.
     """
-    text = f"a program of results {', '.join(map(repr, results))}"
+    of = ", ".join(map(repr, results))
+    text = f"a program of results {of}: the kernel of the {backend.name} backend"
     check = _ResultCheck(text, (), (), backend, index)
 
     def checked(*arguments: object) -> object:
@@ -83,7 +86,7 @@ class _ResultCheck:
     """Checks the result handles of one kernel call.
 
     Attributes:
-        text: the call as shown in error messages.
+        text: the call and who provides it, as shown in error messages.
         operands: types of the operands; None for one that is absent or no tensor.
         results: types of the results.
         index: index of the device.
@@ -125,15 +128,10 @@ class _ResultCheck:
         """
         if isinstance(error, (DuographError, IndexError, MemoryError)):
             return error
-        return BackendError(
-            f"{self.text}: the kernel of the {self.backend.name} backend raised {error_text(error)}"
-        )
+        return BackendError(f"{self.text} raised {error_text(error)}")
 
     def failed(self, got: str, wanted: str) -> BackendError:
-        return BackendError(
-            f"{self.text}: the kernel of the {self.backend.name} backend returned {got}; wanted "
-            f"{wanted}"
-        )
+        return BackendError(f"{self.text} returned {got}; wanted {wanted}")
 
     def result(self, handle: Handle, type_: TensorType, others: Sequence[Handle]) -> None:
         """Raise BackendError unless a result handle is valid memory of its own for the given type.

@@ -155,6 +155,8 @@ class Lowering:
             if call is None:
                 return self.graph(body, operands, set(), is_result)
             return self.step(node, call, operands, types, results, True)
+        if op.name == "unfused":
+            return self.graph(node.attributes["body"], operands, set(), is_result)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -203,6 +205,8 @@ class Lowering:
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
+        if call is not None and call.precedes:
+            self.python = self.python or f"the kernel of {call.owner}"
         if call is None and (op.body is not None or op.decompose_rule is not None):
             inner = float32_body(op, types, node.attributes)
             if inner is None:

@@ -15,11 +15,12 @@ from .. import context
 from ..backend import registry
 from ..backend.plugin_checks import as_linked, checked_reason
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
+from ..backend.prepared_calls import added_call
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
 from ..backend.protocol import Backend
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
-from ..types import STACK, Device, TensorType, ValueType
+from ..types import STACK, Device, HostType, TensorType, ValueType
 from .executable import Executable
 from .kernel_checks import checked_program
 from .lowering import Lowering
@@ -117,6 +118,10 @@ def compiled_graph(
             return found
         return as_linked(found, graph.n_params, len(results))
 
+    added = _added_kernel(graph, backend, index)
+    if added is not None:
+        notes.append(f"not compiled as a whole: {added}")
+        return None
     linked = answer(backend, "compile_graph", ask)
     if linked is None or isinstance(linked, str):
         notes += [f"not compiled as a whole: {linked}"] if linked else []
@@ -141,6 +146,22 @@ def _is_pure(graph: Graph) -> bool:
         not node.effects and not node.op.host and all(_is_pure(g) for g in node.graphs)
         for node in graph.nodes
     )
+
+
+def _added_kernel(graph: Graph, backend: Backend, index: int) -> str | None:
+    """Return which op of a graph has a kernel that a plugin added, and whose; None if none has."""
+    for node in graph.nodes:
+        kinds = tuple([None if i is None else graph.types[i] for i in node.operands])
+        if not node.op.graph_only and not any(isinstance(t, HostType) for t in kinds):
+            types: tuple[TensorType | None, ...] = kinds  # type: ignore[assignment]
+            call = added_call(backend, node.op, types, node.attributes, index)
+            if call is not None:
+                return f"{node.op.name} is computed by the kernel of {call.owner}"
+        for inner in node.graphs:
+            found = _added_kernel(inner, backend, index)
+            if found is not None:
+                return found
+    return None
 
 
 def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> LinkedProgram | str:

@@ -39,6 +39,7 @@ __all__ = [
     "SCALAR_FUNCTIONS",
     "scalar_type",
     "region",
+    "unfused",
     "SUBGRAPH_OPS",
     "is_single_op",
 ]
@@ -168,6 +169,20 @@ def region(operands: Sequence[Tensor], body: Graph):
 @region.infer
 def _(types, body):
     _check_parameters("region", body, types)
+    return _results(body)[0] if body.single else _results(body)
+
+
+@op(composite=False, graph_only=True, differentiable=False)
+def unfused(operands: Sequence[Tensor], body: Graph):
+    """Graph op that calls the single op in its `body`, which no pass may fuse or replace.
+
+    `passes.keep_added_kernels` inserts it around ops for which a plugin has added a kernel.
+    """
+
+
+@unfused.infer
+def _(types, body):
+    _check_parameters("unfused", body, types)
     return _results(body)[0] if body.single else _results(body)
 
 

@@ -119,7 +119,7 @@ def _line(graph: Graph, node: GraphNode) -> str:
 
 
 # Ops that take any number of operands, none included; all other variadic ops join tensors.
-_WITHOUT_OPERANDS = {"host_call", "call", "region", "custom_call"}
+_WITHOUT_OPERANDS = {"host_call", "call", "region", "unfused", "custom_call"}
 
 
 def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:

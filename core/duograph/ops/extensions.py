@@ -1,6 +1,7 @@
-"""Registers the ops, gradient rules and decompositions that plugins provide.
+"""Registers the ops, gradient rules, decompositions and kernels that plugins provide.
 
-The registry of backends calls it when plugins are loaded.
+The registry of backends calls it when plugins are loaded; programs call `add_kernels` and
+`remove_kernels`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
+from ..backend import added_kernels
+from ..backend.added_kernels import KernelSpec
 from ..errors import ArgumentError
 from ..op import OPS, Op, rules_changed
 
-__all__ = ["check", "withdraw"]
+__all__ = ["add_kernels", "check", "remove_kernels", "withdraw"]
 
 Rules = Mapping[str, Callable[..., Any]]
 
@@ -28,6 +31,7 @@ def check(module: ModuleType) -> Callable[[], None]:
     known = OPS | ops
     rules = _rules(module, "duograph_bprops", known)
     decompositions = _rules(module, "duograph_decompositions", known)
+    kernels = added_kernels.checked(_returned(module, "duograph_kernels", ()), known)
     for name, rule in rules.items():
         known[name].check_rule_arity(rule)
 
@@ -39,10 +43,29 @@ def check(module: ModuleType) -> Callable[[], None]:
             OPS[name].differentiable = True
         for name, rule in decompositions.items():
             OPS[name].decompose(rule)
-        if rules or decompositions:
+        added_kernels.install(kernels, f"the plugin {module.__name__}")
+        if rules or decompositions or kernels:
             rules_changed()
 
     return register
+
+
+def add_kernels(*specs: KernelSpec, owner: str = "the program") -> None:
+    """Add kernels to installed backends without an installed plugin, for tests and notebooks.
+
+    Calls and compiled functions use them from now on. `owner` names their provider in messages.
+
+    Raises:
+        ArgumentError: a spec has a malformed field; none is added.
+    """
+    added_kernels.install(added_kernels.checked(specs, OPS), owner)
+    rules_changed()
+
+
+def remove_kernels(*specs: KernelSpec) -> None:
+    """Remove kernels that `add_kernels` added; those that are not in force are ignored."""
+    added_kernels.uninstall(specs)
+    rules_changed()
 
 
 def withdraw(module: str) -> None:

@@ -26,10 +26,10 @@ import weakref
 from collections.abc import Collection, Hashable
 
 from .. import context as settings_of
-from ..backend import registry
+from ..backend import added_kernels, registry
 from ..backend.costs import DEFAULT_COSTS
 from ..backend.plugin_checks import checked_costs
-from ..backend.prepared_calls import prepared_call
+from ..backend.prepared_calls import added_call, prepared_call
 from ..execution.optional_methods import answer
 from ..ir.builder import expand
 from ..ir.control import is_single_op
@@ -46,6 +46,7 @@ from .context import Pass, PassContext
 from .dead_code import remove_dead_code
 from .decompose import AT_LABELS, decompose_composites, decompose_the_rest
 from .fusion import fuse
+from .keep_added_kernels import keep_added_kernels
 from .matched_ops import attention, attention_grad, checked_labels, matmul, pad_constant
 from .matmul import fold_transposes, merge_matmul_sums
 from .padded_sums import concatenate_padded_sums
@@ -97,7 +98,9 @@ def clean_up(graph: Graph, context: PassContext) -> Graph:
 
 PIPELINE = (
     Pass("clean_up", clean_up),
+    Pass("keep_added_kernels", keep_added_kernels, "O1"),
     Pass("decompose_composites", decompose_composites, "O1"),
+    Pass("keep_added_kernels", keep_added_kernels, "O1", after="decompose_composites"),
     Pass("compare_labels", compare_labels, "O1", concerns=(checked_labels,)),
     Pass("decompose_the_rest", decompose_the_rest, "O1", concerns=AT_LABELS),
     Pass("fold_transposes", fold_transposes, "O1", concerns=(matmul,)),
@@ -202,10 +205,17 @@ class _Installed:
                 prepared_call(backend, op, types, attributes, device.index) is not None
             )
 
+        def added(
+            op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
+        ) -> str | None:
+            call = added_call(backend, op, types, attributes, device.index)
+            return None if call is None else call.owner
+
         costs = answer(backend, "costs", lambda: checked_costs(backend.costs(device.index)))
         made = PassContext(
             level=level,
             claims=claims,
+            added=added if added_kernels.listed(backend.name) else None,
             body_of=body_of,
             epilogues=backend.epilogues,
             decomposed=backend.decomposed,

@@ -16,13 +16,16 @@ from ..ir.optimizer import Watch
 from ..op import Op
 from ..types import TensorType
 
-__all__ = ["PLAIN", "BodyOf", "Claims", "Pass", "PassContext", "PluginPass"]
+__all__ = ["PLAIN", "Added", "BodyOf", "Claims", "Pass", "PassContext", "PluginPass"]
 
 # A pass of a plugin, which knows nothing but the graph.
 PluginPass: TypeAlias = Callable[[Graph], Graph]
 
 # Whether the backend has a kernel of its own for an op on operands of these types.
 Claims: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], bool]
+# Who provides the kernel that a plugin has added for an op on operands of these types, if it takes
+# precedence over the backend's own; None if there is none.
+Added: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], str | None]
 # The cleaned-up body, or decomposition, of an op for operands of these types.
 BodyOf: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], Graph]
 
@@ -38,6 +41,7 @@ class PassContext:
     Attributes:
         level: the jit level, "O0" to "O2".
         claims: function that says whether the backend has a kernel of its own for an op.
+        added: function that says whose added kernel computes an op; None if no plugin added any.
         body_of: function that returns the graph of a composite op's body or decomposition; None at
             level O0, where no pass decomposes.
         epilogues: names of the ops, such as matmul, whose kernel on this backend can also compute
@@ -54,6 +58,7 @@ class PassContext:
 
     level: str = "O0"
     claims: Claims = _claims_nothing
+    added: Added | None = None
     body_of: BodyOf | None = None
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
