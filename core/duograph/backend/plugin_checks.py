@@ -185,6 +185,11 @@ def _attributes_problem(made: Backend, spec: BackendSpec) -> str | None:
         ops = getattr(made, name)
         if not isinstance(ops, Set) or not all(isinstance(op, str) for op in ops):
             return f"{owner}.{name} is {shown_value(ops)}; wanted a frozenset of op names"
+    rules = made.decompositions
+    if not isinstance(rules, Mapping) or not all(
+        isinstance(op, str) and callable(rule) for op, rule in rules.items()
+    ):
+        return f"{owner}.decompositions is {shown_value(rules)}; wanted functions by op name"
     passes = made.passes
     if not isinstance(passes, (list, tuple)) or not all(callable(step) for step in passes):
         return f"{owner}.passes is {shown_value(passes)}; wanted a tuple of functions of a graph"

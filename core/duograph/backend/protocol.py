@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -84,6 +85,9 @@ class Backend:
             their result.
         decomposed: ops that have kernels for eager calls, but are decomposed in compiled functions
             so that their parts are fused.
+        decompositions: op name -> function with the signature of the op that calls other ops. It
+            takes the place of the op's own decomposition where the backend has no kernel; it may
+            return NotImplemented for operands that it does not take.
         passes: functions from graph to graph that run on compiled functions for this backend, from
             O1 on, before fusion.
     """
@@ -93,6 +97,7 @@ class Backend:
     host_fallback: str = "off"
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
+    decompositions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
     passes: Sequence[Callable[[Graph], Graph]] = ()
 
     def available(self) -> str | None:

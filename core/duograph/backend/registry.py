@@ -89,6 +89,8 @@ class Entry:
 # Check what else a plugin module brings (ops, rules, decompositions), and return the function that
 # takes it in. The op table installs it.
 on_plugin: list[Callable[[Any], Callable[[], None]]] = []
+# Return what is wrong with a backend that was made, or None. The op table installs a check.
+on_backend: list[Callable[[Backend], str | None]] = []
 # Remove what a module registered when it was imported; called with its name when it is disabled.
 on_disabled: list[Callable[[str], None]] = []
 
@@ -338,6 +340,9 @@ def problem_of(entry: Entry) -> str | None:
                 try:
                     made = entry.spec.factory()
                     entry.problem, entry.broken = backend_problem(made, entry.spec)
+                    for check in on_backend if entry.problem is None else ():
+                        entry.problem = check(made)
+                        entry.broken = entry.problem is not None
                     if entry.problem is None:
                         entry.backend = made
                 except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)

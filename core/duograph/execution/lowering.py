@@ -22,6 +22,7 @@ from ..dtype import bool_, int64
 from ..ir.graph import FrozenArray, Graph, GraphNode
 from ..ir.liveness import live_nodes
 from ..ir.optimizer import optimizer
+from ..op import Op
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
 from .executable import link_steps
@@ -207,10 +208,8 @@ class Lowering:
         pure = call is not None and not op.effects
         if call is not None and call.precedes:
             self.python = self.python or f"the kernel of {call.owner}"
-        if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = float32_body(op, types, node.attributes)
-            if inner is None:
-                inner = optimizer().body_of(op, types, node.attributes)
+        inner = self.decomposition(op, types, node.attributes) if call is None else None
+        if inner is not None:
             found = tuple(inner.types[i] for i in inner.outputs)
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
@@ -225,6 +224,19 @@ class Lowering:
             (step,) = self.checked([self.steps.pop()])
             self.constants[slots[0]] = step.call.run()
         return slots
+
+    def decomposition(
+        self, op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+    ) -> Graph | None:
+        """Return the graph that computes an op without a kernel, or None if there is none."""
+        own = op.body is not None or op.decompose_rule is not None
+        if own and op.name not in self.backend.decompositions:
+            wide = float32_body(op, types, attributes)
+            if wide is not None:
+                return wide
+        elif not own and not self.backend.decompositions:
+            return None
+        return optimizer().decomposition(self.backend, op, types, attributes)
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
         """Store a constant (an array copied to the device, or a Python object); return its slot."""

@@ -335,15 +335,21 @@ def trace(
         return builder.finish(function(*arguments, **(attributes or {})))
 
 
-def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
+def expand(
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Attributes,
+    rule: Callable[..., Any] | None = None,
+) -> Graph:
     """Return the graph of a composite op's body, or of a primitive's decomposition rule.
 
-    The graph is cached on the op by operand types and attributes.
+    The graph is cached on the op by operand types and attributes. `rule`, if given, is a
+    decomposition to trace in place of the op's own.
     """
-    key = (types, op.key(types, attributes))
+    key = (types, op.key(types, attributes), rule)
     found = op.expanded.get(key)
     if found is None:
-        body = op.body or op.decompose_rule
+        body = rule or op.body or op.decompose_rule
         assert body is not None, op
         if len(op.expanded) > 4096:
             op.expanded.clear()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol, TypeAlias
 
+from ..backend.protocol import Backend
 from ..op import Op
 from ..types import Device, TensorType
 from .graph import Attributes, Graph
@@ -47,12 +48,21 @@ class Optimizer(Protocol):
                 not write.
         """
 
-    def body_of(
-        self, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
-    ) -> Graph:
-        """Return the optimised graph of an op's Python body, or of its decomposition rule.
+    def decomposition(
+        self,
+        backend: Backend,
+        op: Op,
+        types: tuple[TensorType | None, ...],
+        attributes: Attributes,
+    ) -> Graph | None:
+        """Return the optimised graph of an op's decomposition on a backend, or None without one.
 
-        The graph takes operands of the given types; None is an absent optional operand.
+        That is the backend's own decomposition of the op, or else the op's Python body or its
+        decomposition rule. The graph takes operands of the given types; None is an absent optional
+        operand.
+
+        Raises:
+            BackendError: the backend's decomposition failed.
         """
 
 

@@ -246,6 +246,7 @@ for _family in _EARLY:
 # name -> function of every method and operator that Tensor got from the op table
 installed_methods = _install(Tensor, _EARLY)
 _registry.on_plugin.append(extensions.check)
+_registry.on_backend.append(extensions.check_backend)
 _registry.on_disabled.append(extensions.withdraw)
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from ..backend import added_kernels
 from ..backend.added_kernels import KernelSpec
+from ..backend.protocol import Backend
 from ..errors import ArgumentError
 from ..op import OPS, Op, rules_changed
 
-__all__ = ["add_kernels", "check", "remove_kernels", "withdraw"]
+__all__ = ["add_kernels", "check", "check_backend", "remove_kernels", "withdraw"]
 
 Rules = Mapping[str, Callable[..., Any]]
 
@@ -48,6 +49,17 @@ def check(module: ModuleType) -> Callable[[], None]:
             rules_changed()
 
     return register
+
+
+def check_backend(made: Backend) -> str | None:
+    """Return why the decompositions of a backend cannot be used, or None."""
+    for name in made.decompositions:
+        if name not in OPS:
+            return (
+                f"{type(made).__name__}.decompositions has a rule for the op {name!r}, which there "
+                "is not"
+            )
+    return None
 
 
 def add_kernels(*specs: KernelSpec, owner: str = "the program") -> None:

@@ -22,14 +22,18 @@ How to add a rewrite:
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
+from typing import Any
 
 from .. import context as settings_of
 from ..backend import added_kernels, registry
 from ..backend.costs import DEFAULT_COSTS
-from ..backend.plugin_checks import checked_costs
+from ..backend.plugin_checks import call_text, checked_costs, error_text
 from ..backend.prepared_calls import added_call, prepared_call
+from ..backend.protocol import Backend
+from ..errors import BackendError
 from ..execution.optional_methods import answer
 from ..ir.builder import expand
 from ..ir.control import is_single_op
@@ -172,7 +176,11 @@ def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
 
     The parameters have the given types; None is an absent optional operand. The graph is cached.
     """
-    graph = expand(op, types, attributes)
+    return _cleaned(expand(op, types, attributes))
+
+
+def _cleaned(graph: Graph) -> Graph:
+    """Return the traced body of an op after the passes of O0, from the cache if possible."""
     # in debug mode the verifier has checked it
     depends = (settings_of.settings.debug, tuple(plugin_passes()))
     known = _bodies.get(graph)
@@ -182,10 +190,77 @@ def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
     return known[1] or graph
 
 
+def decomposition(
+    backend: Backend, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
+) -> Graph | None:
+    """Return the graph of an op's decomposition on a backend, after the passes of O0.
+
+    That is the backend's own, or else the op's body or decomposition; None if there is none.
+
+    Raises:
+        BackendError: the backend's own failed, or computes results of other types.
+    """
+    rule = backend.decompositions.get(op.name)
+    if rule is not None:
+        graph = _backend_decomposition(backend, rule, op, types, attributes)
+        if graph is not None:
+            return _cleaned(graph)
+    if op.body is None and op.decompose_rule is None:
+        return None
+    return body_of(op, types, attributes)
+
+
+class _Declined(Exception):
+    """A decomposition of a backend returned NotImplemented."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _declining(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a decomposition that raises `_Declined` where `rule` returns NotImplemented."""
+
+    @functools.wraps(rule)
+    def traced(*operands: Any, **attributes: Any) -> Any:
+        found = rule(*operands, **attributes)
+        if found is NotImplemented:
+            raise _Declined
+        return found
+
+    return traced
+
+
+def _backend_decomposition(
+    backend: Backend,
+    rule: Callable[..., Any],
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Attributes,
+) -> Graph | None:
+    """Trace a backend's decomposition of an op; None if it does not take these operands."""
+
+    try:
+        graph = expand(op, types, attributes, _declining(rule))
+    except _Declined:
+        return None
+    except Exception as error:
+        raise BackendError(
+            f"{call_text(op.name, types)}: its decomposition of the {backend.name} backend raised "
+            f"{error_text(error)}"
+        ) from error
+    found = tuple(graph.types[i] for i in graph.outputs)
+    wanted = op.infer_types(types, attributes)
+    if found != wanted:
+        got, want = (", ".join(map(repr, kinds)) for kinds in (found, wanted))
+        raise BackendError(
+            f"{call_text(op.name, types)}: its decomposition of the {backend.name} backend "
+            f"returned {got}; wanted {want}"
+        )
+    return graph
+
+
 class _Installed:
     """Adapter through which lowering calls the graph passes (see `ir.optimizer.Optimizer`)."""
 
-    body_of = staticmethod(body_of)
+    decomposition = staticmethod(decomposition)
 
     @staticmethod
     def optimize(
@@ -216,7 +291,8 @@ class _Installed:
             level=level,
             claims=claims,
             added=added if added_kernels.listed(backend.name) else None,
-            body_of=body_of,
+            decomposition=functools.partial(decomposition, backend),
+            decomposes=frozenset(backend.decompositions),
             epilogues=backend.epilogues,
             decomposed=backend.decomposed,
             costs=DEFAULT_COSTS if isinstance(costs, str) else costs,

@@ -16,7 +16,7 @@ from ..ir.optimizer import Watch
 from ..op import Op
 from ..types import TensorType
 
-__all__ = ["PLAIN", "Added", "BodyOf", "Claims", "Pass", "PassContext", "PluginPass"]
+__all__ = ["PLAIN", "Added", "Claims", "Decomposition", "Pass", "PassContext", "PluginPass"]
 
 # A pass of a plugin, which knows nothing but the graph.
 PluginPass: TypeAlias = Callable[[Graph], Graph]
@@ -26,8 +26,8 @@ Claims: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], bo
 # Who provides the kernel that a plugin has added for an op on operands of these types, if it takes
 # precedence over the backend's own; None if there is none.
 Added: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], str | None]
-# The cleaned-up body, or decomposition, of an op for operands of these types.
-BodyOf: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], Graph]
+# The cleaned-up decomposition of an op for operands of these types, or None if there is none.
+Decomposition: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], Graph | None]
 
 
 def _claims_nothing(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
@@ -42,8 +42,9 @@ class PassContext:
         level: the jit level, "O0" to "O2".
         claims: function that says whether the backend has a kernel of its own for an op.
         added: function that says whose added kernel computes an op; None if no plugin added any.
-        body_of: function that returns the graph of a composite op's body or decomposition; None at
+        decomposition: function that returns the graph of an op's decomposition; None at
             level O0, where no pass decomposes.
+        decomposes: names of the ops that the backend has decompositions of its own for.
         epilogues: names of the ops, such as matmul, whose kernel on this backend can also compute
             elementwise code on its result. That code is the rest of a fused region.
         decomposed: names of the ops that are decomposed although the backend has kernels for them,
@@ -59,7 +60,8 @@ class PassContext:
     level: str = "O0"
     claims: Claims = _claims_nothing
     added: Added | None = None
-    body_of: BodyOf | None = None
+    decomposition: Decomposition | None = None
+    decomposes: frozenset[str] = frozenset()
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
     costs: Costs = DEFAULT_COSTS

@@ -53,16 +53,16 @@ class _Decomposition:
 
     Attributes:
         kept: ops that are never decomposed.
-        body_of: returns the graph of an op's body or decomposition.
+        decomposition: returns the graph of an op's decomposition.
         claims: the backend's cached answers to whether it has a kernel for an op.
         done: decomposed form of each sub-graph seen.
     """
 
     def __init__(self, context: PassContext, kept: frozenset[Op] = frozenset()) -> None:
-        assert context.body_of is not None
+        assert context.decomposition is not None
         self.context = context
         self.kept = kept
-        self.body_of = context.body_of
+        self.decomposition = context.decomposition
         self.claims: dict[Hashable, bool] = {}
         self.done: Done = {}
 
@@ -96,8 +96,10 @@ class _Decomposition:
             else:
                 kinds = tuple([None if i is None else types[i] for i in operands])
                 results = [types[i] for r in node.results if (i := new_ids[r]) is not None]
+                body = None
                 if not self.stays(node, kinds, results):
-                    body = self.body_of(node.op, kinds, node.attributes)  # type: ignore[arg-type]
+                    body = self.decomposition(node.op, kinds, node.attributes)  # type: ignore[arg-type]
+                if body is not None:
                     inner: dict[int | None, int | None] = dict(
                         enumerate(i for i in operands if i is not None)
                     )
@@ -122,7 +124,8 @@ class _Decomposition:
         `kinds` are the types of its operands, `results` those of its results.
         """
         op = node.op
-        if (op.body is None and op.decompose_rule is None) or op in self.kept:
+        own = op.body is not None or op.decompose_rule is not None
+        if not (own or op.name in self.context.decomposes) or op in self.kept:
             return True
         if op.is_reduction or op.is_view or op.graph_only:
             return True
