@@ -16,6 +16,7 @@ from typing import Any
 
 from ._locks import new_lock
 from .errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
+from .launched import refuse_ranks
 from .option_checks import check_options, warn_unused
 from .option_table import MOOT, REFUSED, defaults_of
 from .runtime_state import runtime_state, staged_builder
@@ -325,6 +326,8 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
     Raises:
         ValueError: an unknown option.
+        NotImplementedError: a `parallel_mode` other than stand-alone, in a process that a launcher
+            such as mpiexec started as one of several.
     """
     for key in kwargs:
         if key not in _PARALLEL_DEFAULTS:
@@ -332,6 +335,8 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
                 f"set_auto_parallel_context: got the unknown option {key!r}; "
                 f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
             )
+    if kwargs.get("parallel_mode", "stand_alone") != "stand_alone":
+        refuse_ranks("set_auto_parallel_context")
     check_options("set_auto_parallel_context", **kwargs)
     _parallel.update(kwargs)
 

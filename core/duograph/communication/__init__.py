@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..call_errors import explaining
 from ..errors import ArgumentValueError
+from ..launched import refuse_ranks
 from ..option_checks import check_options
 
 __all__ = [
@@ -40,7 +41,12 @@ class GlobalComm:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Initialise communication; in a single process, only a flag is set."""
+    """Initialise communication; in a single process, only a flag is set.
+
+    Raises:
+        NotImplementedError: a launcher such as mpiexec started this process as one of several.
+    """
+    refuse_ranks("communication.init")
     check_options("communication.init", backend_name=backend_name)
     GlobalComm.INITED = True
 
@@ -55,7 +61,9 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
     Raises:
         ValueError: no such group.
+        NotImplementedError: a launcher such as mpiexec started this process as one of several.
     """
+    refuse_ranks("get_rank")
     _check_group("get_rank", group)
     return 0
 
@@ -66,7 +74,9 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
     Raises:
         ValueError: no such group.
+        NotImplementedError: a launcher such as mpiexec started this process as one of several.
     """
+    refuse_ranks("get_group_size")
     _check_group("get_group_size", group)
     return 1
 

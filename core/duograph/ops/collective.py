@@ -1,7 +1,8 @@
 """Primitive classes: collective communication, summaries, and bases of user-defined primitives.
 
 Programs written for several devices call the collectives, which run on one device here: a reduction
-returns its operand. The summary classes accept values and record nothing.
+returns its operand, and a process that is one of several is refused. The summary classes accept
+values and record nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentValueError
+from ..launched import refuse_ranks
 from ..option_checks import warn_moot
 from ..tensor import Tensor
 from .movement import identity
@@ -57,6 +59,7 @@ class AllReduce(Primitive):
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         super().__init__()
+        refuse_ranks("ops.AllReduce")
         self.reduce_op = _known("AllReduce", op)
         self.group = group
 
@@ -70,6 +73,7 @@ class AllGather(Primitive):
 
     def __init__(self, group: str = _WORLD) -> None:
         super().__init__()
+        refuse_ranks("ops.AllGather")
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
@@ -82,6 +86,7 @@ class ReduceScatter(Primitive):
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         super().__init__()
+        refuse_ranks("ops.ReduceScatter")
         self.reduce_op = _known("ReduceScatter", op)
         self.group = group
 
@@ -99,6 +104,7 @@ class Broadcast(Primitive):
 
     def __init__(self, root_rank: int, group: str = _WORLD) -> None:
         super().__init__()
+        refuse_ranks("ops.Broadcast")
         if root_rank != 0:
             raise ArgumentValueError(
                 f"Broadcast: got root_rank={root_rank}; wanted 0, the only rank"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ... import communication as _comm
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedOpError
+from ...launched import refuse_ranks
 from ...option_checks import check_options
 
 __all__ = [
@@ -30,6 +31,7 @@ def refuse_several(name: str, what: str) -> UnsupportedOpError:
 
 def name_of(owner: str, group: str | None) -> str:
     """Return the name of a process group; raise an error if there is no such group."""
+    refuse_ranks(owner)
     if group is None:
         return WORLD
     if not isinstance(group, str):

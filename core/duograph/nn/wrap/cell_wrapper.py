@@ -12,6 +12,7 @@ from ... import ops
 from ...autodiff.transforms import GradOperation, value_and_grad
 from ...dtype import float16, float32
 from ...errors import ArgumentError
+from ...launched import refuse_ranks
 from ...option_checks import check_options
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
@@ -267,6 +268,7 @@ class DistributedGradReducer(Cell):
         group: str = "",
     ) -> None:
         super().__init__(auto_prefix=False)
+        refuse_ranks("nn.DistributedGradReducer")
         check_options("nn.DistributedGradReducer", degree=degree)
 
     def construct(self, grads: Any) -> Any:
