@@ -17,6 +17,7 @@ import numpy as np
 from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
 from duograph.backend.locks import importing
 from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.dtype import ALL, STORAGE
 from duograph.errors import BackendError
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
@@ -36,6 +37,7 @@ from ._native import ffi, lib
 from .elementwise import prepare_elementwise
 from .kernels import EPILOGUE_OPS, KERNELS
 from .native_program import link
+from .storage import storage_cast
 
 if TYPE_CHECKING:
     from duograph.backend.prepared import LinkedProgram
@@ -65,6 +67,7 @@ class CPU(Backend):
     """
 
     name = "CPU"
+    dtypes = (*ALL, *STORAGE)
     epilogues = EPILOGUE_OPS
 
     def devices(self) -> list[DeviceInfo]:
@@ -130,6 +133,8 @@ class CPU(Backend):
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
     ) -> NativeCall | None:
         """Return the prepared kernel call of an op for given operand types; None if unsupported."""
+        if op.name == "cast" and "s" in (types[0].dtype.kind, attributes["dtype"].kind):
+            return storage_cast(types[0], *op.infer_types(types, attributes))
         builder = KERNELS.get(op.name)
         if builder is not None:
             return builder(types, op.infer_types(types, attributes), **attributes)

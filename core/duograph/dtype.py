@@ -31,7 +31,11 @@ __all__ = [
     "float64",
     "complex64",
     "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "int4",
     "ALL",
+    "STORAGE",
     "BOOL",
     "SIGNED",
     "UNSIGNED",
@@ -72,6 +76,9 @@ __all__ = [
 ]
 
 
+_NAME = re.compile(r"([a-z]+)(\d*)_?(\w*)")  # such as "float32" and "float8_e5m2"
+
+
 class DType:
     """One element type, such as float32; each is a singleton.
 
@@ -79,9 +86,10 @@ class DType:
         name: lower-case name, as NumPy spells it (``float32``, ``bool``).
         np: the NumPy dtype that holds such elements on the host.
         itemsize: bytes of one element.
-        kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex.
+        kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex, ``s`` for
+            the dtypes of `STORAGE`, whatever their elements are.
         is_floating, is_complex, is_integer: whether the kind is one of these.
-        index: position in `ALL` and in the table of promotions.
+        index: position in `ALL` and in the table of promotions; those of `STORAGE` follow.
 
     Examples:
         >>> import duograph as ms
@@ -111,9 +119,8 @@ class DType:
         self.is_integer = kind in "iu"
         self.index = index
         display = {"bool": "Bool", "uint": "UInt", "bfloat": "BFloat"}
-        stem = name.rstrip("0123456789")
-        shown = display.get(stem, stem.capitalize())
-        self._display = shown + name[len(stem) :]
+        stem, digits, form = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+        self._display = display.get(stem, stem.capitalize()) + digits + form.upper()
 
     def __str__(self) -> str:
         return self._display
@@ -137,6 +144,17 @@ ALL: tuple[DType, ...] = tuple(DType(n, h, k, i) for i, (n, h, k) in enumerate(_
 (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32,
  float64, complex64, complex128) = ALL  # fmt: skip
 
+# Dtypes in which tensors are stored and copied. Values are cast to and from them; no op computes
+# with them, unless it or a kernel of a user's own says so. An int4 takes one byte.
+_STORAGE_SPEC = [
+    ("float8_e4m3fn", ml_dtypes.float8_e4m3fn), ("float8_e5m2", ml_dtypes.float8_e5m2),
+    ("int4", ml_dtypes.int4),
+]  # fmt: skip
+STORAGE: tuple[DType, ...] = tuple(
+    DType(n, h, "s", i) for i, (n, h) in enumerate(_STORAGE_SPEC, len(ALL))
+)
+float8_e4m3fn, float8_e5m2, int4 = STORAGE
+
 BOOL = (bool_,)
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
@@ -152,8 +170,11 @@ short, long, byte, intc, intp = int16, int64, int8, int32, int64
 ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
 
 _NUMPY_CODE = re.compile(r"[<>=|]?[?biufc]\d{0,2}")  # such as "f4" and "<i8"
-_BY_NAME = {d.name: d for d in ALL} | {"bool_": bool_}
-_BY_NUMPY = {d.np: d for d in ALL}
+# The NumPy dtypes of these that are no part of NumPy itself.
+EXTENSIONS = frozenset(d.np for d in (bfloat16, *STORAGE))
+
+_BY_NAME = {d.name: d for d in (*ALL, *STORAGE)} | {"bool_": bool_}
+_BY_NUMPY = {d.np: d for d in (*ALL, *STORAGE)}
 
 
 class Type:
@@ -223,7 +244,7 @@ def as_dtype(value: object) -> DType:
         if found is not None:
             return found
     raise TypeError(
-        f"dtype: got {value!r}; wanted one of {', '.join(d.name for d in ALL)}, "
+        f"dtype: got {value!r}; wanted one of {', '.join(d.name for d in (*ALL, *STORAGE))}, "
         f"or a NumPy dtype of the same name"
     )
 
@@ -269,6 +290,12 @@ def promote(a: DType, b: DType) -> DType:
         >>> str(promote(ms.int32, ms.float16)), str(promote(ms.uint8, ms.int8))
         ('Float16', 'Int16')
     """
+    if a.kind == "s" or b.kind == "s":
+        stored = a if a.kind == "s" else b
+        raise TypeError(
+            f"got {a.name} and {b.name}, and no op computes with {stored.name}: cast it first, as "
+            f"with x.astype(float32)"
+        )
     return _TABLE[a.index][b.index]
 
 
@@ -294,6 +321,8 @@ def promote_scalar(a: DType, scalar: object) -> DType:
     The number is weakly typed: it changes the dtype only if its kind is higher (bool < int < float
     < complex), and then to int64, float32 or complex64 (complex128 if `a` is float64).
     """
+    if a.kind == "s":
+        return promote(a, scalar_dtype(scalar))
     kind = scalar_kind(scalar)
     if _RANK[kind] <= _RANK[a.kind]:
         return a
@@ -338,6 +367,8 @@ def dtype_to_nptype(type_: DType) -> Any:
 def dtype_to_pytype(type_: DType) -> type:
     """Return `bool`, `int`, `float` or `complex` for a dtype (`mindspore.dtype_to_pytype`)."""
     kind = _checked("dtype_to_pytype", type_).kind
+    if kind == "s":
+        return int if type_ is int4 else float
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind]
 
 

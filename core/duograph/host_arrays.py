@@ -11,7 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .dtype import DType, as_dtype, bool_, complex128, float32, int64, uint64
+from .dtype import (
+    EXTENSIONS,
+    DType,
+    as_dtype,
+    bool_,
+    complex128,
+    float32,
+    int4,
+    int64,
+    uint64,
+)  # fmt: skip
 from .errors import ArgumentError, ArgumentValueError, DTypeError
 
 __all__ = ["Array", "array_of", "python_number", "shape_tuple"]
@@ -50,9 +60,7 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
         found = _array_of_sequence(data, kind)
         if dtype is None:
             dtype = _sequence_dtype(data, found)
-    if found.dtype.kind not in "biufcV" or (
-        found.dtype.kind == "V" and found.dtype.name != "bfloat16"
-    ):
+    if not is_number(found.dtype):
         raise DTypeError(
             f"Tensor: got {kind} of element type {found.dtype}; "
             f"wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
@@ -61,6 +69,14 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         # np.array keeps 0-d arrays 0-d, ascontiguousarray does not
         return np.array(found, dtype=target.np, order="C")
+
+
+def is_number(dtype: np.dtype[Any]) -> bool:
+    """Return whether NumPy elements are numbers that tensors can hold, perhaps after a cast.
+
+    NumPy itself knows the dtypes of the package ml_dtypes, such as bfloat16, as bytes only.
+    """
+    return dtype in EXTENSIONS if dtype.isbuiltin == 2 else dtype.kind in "biufc"
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
@@ -114,7 +130,9 @@ def shape_tuple(shape: object) -> tuple[int, ...]:
 
 def python_number(value: Any) -> bool | int | float | complex:
     """Return a NumPy scalar, or an array of one element, as a number; bfloat16 becomes a float."""
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype not in EXTENSIONS:
         number: bool | int | float | complex = value.item()
         return number
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype == int4.np:
+        return int(value.item() if isinstance(value, np.ndarray) else value)
     return float(value.item() if isinstance(value, np.ndarray) else value)

@@ -110,6 +110,7 @@ class Op:
             backend is called.
         graph_only: True for ops that exist only in graphs (control flow, host values): they have no
             name in `ops` and no kernels.
+        storage: True when operands and results may have the dtypes of `dtype.STORAGE`.
         traits: facts that graph passes and code generators rely on.
         is_reduction: generated loops can accumulate this reduction.
         is_view: every element of the result is an unchanged element of the operand.
@@ -137,6 +138,7 @@ class Op:
         elementwise: bool = False,
         alias: bool = False,
         graph_only: bool = False,
+        storage: bool = False,
         traits: Traits = NO_TRAITS,
     ) -> None:
         self.name = name
@@ -162,6 +164,7 @@ class Op:
         self.elementwise = elementwise
         self.alias = alias
         self.graph_only = graph_only
+        self.storage = storage or alias or graph_only
         self.traits = traits
         self.is_reduction = traits.reduction in ACCUMULATED
         self.is_view = alias or traits.broadcasts
@@ -564,6 +567,9 @@ class Op:
     def check_dtypes(self, types: Sequence[TensorType | None]) -> None:
         """Raise DTypeError when an operand has a dtype that the op does not accept."""
         if self.dtypes is None:
+            for t in () if self.storage else types:
+                if t is not None and t.dtype.kind == "s":
+                    raise self.no_storage(t.dtype)
             return
         for i, t in enumerate(types):
             if t is not None and i >= self.promote_from and t.dtype not in self.dtypes:
@@ -573,6 +579,17 @@ class Op:
                 raise DTypeError(
                     f"{self.name}: {name} has dtype {t.dtype.name}; wanted one of {allowed}"
                 )
+
+    def takes(self, dtype: DType) -> bool:
+        """Return whether the op names a dtype among those that it accepts."""
+        return self.dtypes is not None and dtype in self.dtypes
+
+    def no_storage(self, dtype: DType) -> DTypeError:
+        """Return the error for an operand or a result of a dtype that only stores values."""
+        return DTypeError(
+            f"{self.name}: got {dtype.name}, which stores values and computes nothing; cast to "
+            f"float32 before, as with x.astype(float32), and back after"
+        )
 
 
 def _op_by_name(name: str) -> Op:
@@ -612,11 +629,11 @@ def op(
         primitive: spelling, or spellings, of the primitive classes, such as ``"Exp"`` or
             ``"Elu(alpha=1.0)(x)"``; see `ops.primitive`.
         result: dtype of the result of an element-wise op; see `Op.result_dtype`.
-        dtypes: accepted dtypes, after promotion; None accepts all.
+        dtypes: accepted dtypes, after promotion; None accepts `dtype.ALL`.
         promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes
             integers float32.
         promote_from: index of the first operand that is promoted (1 for select).
-        effects, differentiable, host, host_fallback, elementwise, graph_only: see `Op`.
+        effects, differentiable, host, host_fallback, elementwise, graph_only, storage: see `Op`.
         folds, reduction, gather, scatter, per_axis, broadcasts, checks: see `traits.Traits`.
 
     Raises:

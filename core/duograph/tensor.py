@@ -17,7 +17,7 @@ import numpy as np
 
 from .backend import registry
 from .backend.plugin_checks import from_device
-from .dtype import DType, as_dtype, float32
+from .dtype import EXTENSIONS, DType, as_dtype, float32, int4
 from .errors import (
     ArgumentError,
     ArgumentValueError,
@@ -356,8 +356,8 @@ class Tensor(TensorMethods):
     def tolist(self) -> Any:
         """Return the values as nested lists of Python numbers; of a 0-d tensor, the number."""
         array = self.asnumpy()
-        if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
-            array = array.astype(np.float32)
+        if array.dtype in EXTENSIONS:
+            array = array.astype(np.int8 if array.dtype == int4.np else np.float32)
         return array.tolist()
 
     def _attribute_value(self) -> Any:

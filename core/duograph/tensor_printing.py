@@ -39,7 +39,12 @@ def _scalar(value: Any, dtype: DType) -> str:
         return f"{float(value):g}"
     if dtype.kind == "c":
         return _complex(value)
-    return str(value)
+    return _stored(value) if dtype.kind == "s" else str(value)
+
+
+def _stored(value: Any) -> str:
+    """Format an element of a dtype that only stores values, such as float8_e5m2 or int4."""
+    return f"{float(value):g}"
 
 
 def _complex(value: Any) -> str:
@@ -54,6 +59,8 @@ def element_text(value: Any, dtype: DType) -> str:
         if dtype.name == "bfloat16":
             return f"{float(value):g}"
         return f"{float(value): .4e}" if dtype.name == "float16" else f"{float(value): .8e}"
+    if dtype.kind == "s":
+        return _stored(value)
     return _complex(value) if dtype.kind == "c" else str(value)
 
 

@@ -52,6 +52,7 @@ class Eager:
             _keep_number(operands, tensors)
         if call is None:
             if op.host:
+                op.check_dtypes(types)
                 return _run_on_host(op, tensors, attributes, device)
             call = eager_call(op, types, attributes, device)
             if len(op.table) >= TABLE_LIMIT:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType, as_dtype
-from ..errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentError, ArgumentValueError, GradientError
 from ..op import NO_GRAD, op
 from ..op_signature import Number
 from ..tensor import Tensor
@@ -55,7 +55,7 @@ def _(shape, value, dtype):
     return np.full(shape, value, dtype.np)
 
 
-@op(name="constant", composite=False, differentiable=False)
+@op(name="constant", composite=False, differentiable=False, storage=True)
 def constant(value: Any):
     """Primitive op of graphs that returns a NumPy array known when the graph is built.
 
@@ -73,7 +73,7 @@ def _(value):
     return np.array(value.array)
 
 
-@op(name="cast", composite=False)
+@op(name="cast", composite=False, storage=True)
 def cast_to(input: Tensor, dtype: DType):
     """Primitive op that converts every element of a tensor to `dtype`.
 
@@ -90,7 +90,7 @@ def _(x, dtype):
 @cast_to.reference
 def _(x, dtype):
     with np.errstate(all="ignore"):
-        if x.dtype.kind == "c" and dtype.kind in "biuf":
+        if x.dtype.kind == "c" and dtype.kind in "biufs":
             x = (x != 0) if dtype.kind == "b" else x.real
         return x.astype(dtype.np)
 
@@ -104,6 +104,12 @@ def _(s, x, dtype):
 def _(x, out, dout, dtype):
     if dtype.kind in "biu" and x.dtype.kind in "fc":
         return (NO_GRAD,)
+    if "s" in (dtype.kind, x.dtype.kind):
+        stored = dtype if dtype.kind == "s" else x.dtype
+        raise GradientError(
+            f"cast: there is no gradient through {stored.name}, which stores values; "
+            f"ops.stop_gradient(x) before the cast says that none is wanted"
+        )
     return (cast_to(dout, x.dtype),)
 
 

@@ -249,11 +249,15 @@ class GraphBuilder:
         # ops of graphs alone take host types too
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
         operands = tuple([None if v is None else v._id for v in values])
-        if op.dtypes is not None:
+        if op.dtypes is not None or not op.storage:
             op.check_dtypes(types)
         found = op.result_types(types, attributes)
         single = not isinstance(found, tuple)
         kinds = found if isinstance(found, tuple) else (found,)
+        if not op.storage:
+            for t in kinds:
+                if isinstance(t, TensorType) and t.dtype.kind == "s" and not op.takes(t.dtype):
+                    raise op.no_storage(t.dtype)
         first = len(self.types)
         self.types.extend(kinds)
         ids = tuple(range(first, first + len(kinds)))

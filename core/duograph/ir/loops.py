@@ -51,14 +51,15 @@ class Columns(NamedTuple):
 def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """Return whether an op's scalar rule computes each element of a node's result.
 
-    Nodes with complex tensors, absent operands or several results are not element-wise here.
+    Nodes with complex tensors, dtypes that only store values, absent operands or several results
+    are not element-wise here.
     """
     op = node.op
     if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
         return False
     dtypes = [t.dtype for t in operand_types(node, types)]
     result = types[node.results[0]]
-    if not isinstance(result, TensorType) or any(d.is_complex for d in (*dtypes, result.dtype)):
+    if not isinstance(result, TensorType) or any(d.kind in "cs" for d in (*dtypes, result.dtype)):
         return False
     real = op.real_attributes
     for name, value in node.attributes.items():

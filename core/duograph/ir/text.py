@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
+from ..dtype import EXTENSIONS, DType
 from ..effects import IO, Effect, Random, Reads, Writes
 from .control import HostCall, HostConstant
 from .graph import FrozenArray, Graph, GraphNode, NamedGraph, install_writer
@@ -145,7 +145,7 @@ class _Writer:
 
 
 def _plain(array: np.ndarray[Any, Any]) -> list[object]:
-    wide = np.float64 if array.dtype.name == "bfloat16" else array.dtype
+    wide = np.float64 if array.dtype in EXTENSIONS else array.dtype
     found: list[object] = array.astype(wide).ravel().tolist()
     return found
 

@@ -113,7 +113,7 @@ def _(x, shape, strides, offset):
     return np.reshape(x, -1)[at] if at.size else np.empty(shape, x.dtype)
 
 
-@op(name="transpose", composite=False, folds="biufc")
+@op(name="transpose", storage=True, composite=False, folds="biufc")
 def transpose_by(input: Tensor, perm: Sequence[int]):
     """Primitive op: permute axes; axis i of the result is axis perm[i] of `input`."""
 

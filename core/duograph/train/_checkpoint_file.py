@@ -29,7 +29,7 @@ __all__ = ["write", "read"]
 _CODES = {
     "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8",
     "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
-    "float32": "F32", "float64": "F64",
+    "float32": "F32", "float64": "F64", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
 }  # fmt: skip
 _DTYPES = {code: as_dtype(name) for name, code in _CODES.items()}
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
@@ -48,6 +48,20 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
     form = write_messages if path.endswith(".ckpt") else _safetensors
     chunks = form(entries, crc)
     replace_file(path, chunks if secret is None else sealed(chunks, secret))
+
+
+def _code(name: str, dtype: str) -> str:
+    """Return the name that safetensors has for a dtype.
+
+    Raises:
+        CheckpointError: it has none.
+    """
+    if dtype not in _CODES:
+        raise CheckpointError(
+            f"save_checkpoint: got {name!r} of {dtype}, which the format safetensors does not "
+            f"have; save to a file that ends in .ckpt, or cast it to int8"
+        )
+    return _CODES[dtype]
 
 
 def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
@@ -73,7 +87,7 @@ def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
             shape.append(2)
         data = array.tobytes()
         header[name] = {
-            "dtype": _CODES[dtype.name], "shape": shape,
+            "dtype": _code(name, dtype.name), "shape": shape,
             "data_offsets": [offset, offset + len(data)],
         }  # fmt: skip
         chunks.append(data)

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..dtype import ALL, DType, as_dtype
+from ..dtype import ALL, STORAGE, DType, as_dtype
 
 __all__ = ["array_of", "read_messages", "write_messages"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in ALL}
+_BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in (*ALL, *STORAGE)}
 _LARGEST = 512 << 20  # bytes of one message; a protocol buffer holds less than 2 GiB
 _CHECKSUM = b"crc_num"  # stands before the 10 bytes of the checksum, big-endian
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.dtype import ALL, STORAGE
 from duograph.op import Op
 from duograph.types import TensorType
 
@@ -22,6 +23,7 @@ class Reference(Backend):
     """
 
     name = "Reference"
+    dtypes = (*ALL, *STORAGE)
 
     def devices(self) -> list[DeviceInfo]:
         return [DeviceInfo(0, "NumPy", f"NumPy {np.__version__} on the host")]
