@@ -532,3 +532,39 @@ def test_check_names_what_it_did(device: str) -> None:
     assert wanted <= set(done)
     done = ms.check_custom(rows(), Tensor(arrays((2, 3))[0]))
     assert "the gradient" in done
+
+
+BPROPS = {
+    "right": (lambda x, y, out, dout: (2 * dout, ops.cos(y) * dout), None),
+    "first wrong": (lambda x, y, out, dout: (3 * dout, ops.cos(y) * dout), "by input 0"),
+    "second wrong": (lambda x, y, out, dout: (2 * dout, dout), "by input 1"),
+    "sign": (lambda x, y, out, dout: (2 * dout, -ops.cos(y) * dout), "by input 1"),
+    "none given": (lambda x, y, out, dout: (2 * dout, None), "by input 1"),
+}
+
+
+@pytest.mark.parametrize("level", [None, "O0", "O1", "O2"])
+@pytest.mark.parametrize("what", BPROPS)
+def test_debug_mode_compares_the_bprop_of_a_kernel(what, level):
+    bprop, said = BPROPS[what]
+    ms.set_context(debug=True)
+    function = ms.grad(lambda x, y: f(x, y).sum(), (0, 1))
+    f = source(bprop=bprop, in_dtype=ms.float32)
+    function = function if level is None else ms.jit(function, jit_level=level)
+    x, y = map(Tensor, arrays())
+    if said is None:
+        function(x, y)
+    else:
+        with pytest.warns(RuntimeWarning, match=f"Custom 'scaled': its bprop differs.*{said}"):
+            function(x, y)
+
+
+@pytest.mark.parametrize("level", [None, "O0"])
+def test_debug_mode_calls_no_kernel_with_effects_more_often(level):
+    counting = C.replace("return nparam", "static int calls; out[0] = ++calls; return nparam")
+    wrong = source(counting, bprop=lambda x, y, out, dout: (dout, dout), effects=True)
+    ms.set_context(debug=True)
+    function = ms.value_and_grad(lambda x, y: wrong(x, y)[0, 0], 0)
+    function = function if level is None else ms.jit(function, jit_level=level)
+    values = [float(function(*map(Tensor, arrays()))[0]) for _ in range(3)]
+    assert [v - values[0] for v in values] == [0, 1, 2]

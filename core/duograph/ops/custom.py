@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.custom import custom_gradient
+from ..autodiff.rule_checks import check_function
+from ..context import settings
 from ..dtype import DType, as_dtype
 from ..effects import IO
 from ..errors import (
@@ -25,7 +27,7 @@ from ..errors import (
     ShapeError,
     UnsupportedOpError,
 )
-from ..op import op
+from ..op import dispatch, op
 from ..option_checks import check_options
 from ..tensor import Tensor
 from ..types import TensorType
@@ -183,6 +185,21 @@ def _gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: CustomKern
     return gradients
 
 
+def _checked_gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: CustomKernel) -> Any:
+    """Return the gradients of a kernel's inputs; debug mode compares its bprop with the kernel.
+
+    A kernel with effects is not compared, since that would call it more often.
+    """
+    if settings.debug and kernel.gradient is not None:
+        check_function(
+            f"Custom {kernel.name!r}",
+            kernel.gradient,
+            lambda *xs: dispatch(custom, xs, {"kernel": kernel}),
+            [x._type.plain for x in inputs],
+        )
+    return _gradients(inputs, out, dout, kernel)
+
+
 def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> Any:
     """Raise the error of a device that cannot run a kernel: decompositions are asked for last."""
     raise UnsupportedOpError(
@@ -192,9 +209,9 @@ def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> Any:
     )
 
 
-for _op in (custom, custom_effect):
+for _op, _rule in ((custom, _checked_gradients), (custom_effect, _gradients)):
     _op.infer(_types)
-    _op.bprop(_gradients)
+    _op.bprop(_rule)
     _op.decompose(_refused)
 
 
