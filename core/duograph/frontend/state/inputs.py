@@ -239,3 +239,7 @@ class GraphInputs:
         self.entries = [self.entries[i] for i in kept]
         self.slots = {k: s for k, s in self.slots.items() if s.incoming._id < n_types}
         self._parameters = {k: s for k, s in self._parameters.items() if s._id < n_types}
+        self.objects = [o for o in self.objects if o[2] < n_types]
+        left = {id(held) for _, held, _, _ in self.objects}
+        self.held = {k: held for k, held in self.held.items() if id(held) in left}
+        self.locations = {k: where for k, where in self.locations.items() if k in left}
