@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from duograph.backend.costs import Costs
 from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
 from duograph.backend.locks import new_lock
@@ -20,15 +21,16 @@ from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL, float32
 from duograph.errors import DeviceError
 from duograph.op import Op
-from duograph.types import TensorType
+from duograph.types import Shape, TensorType
 
-from . import attention, channels, cublaslt, cudnn, lines, rows, sorting, tuning
+from . import attention, channels, cublaslt, cudnn, exchange, lines, rows, sorting, tuning
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .cudnn_operations import CONVOLUTIONS, OPERATIONS
-from .device import CudaDevice
+from .device import CudaDevice, Memory
 from .driver import Driver, problem
 from .products import uses_tf32
+from .staging import LARGEST
 
 __all__ = ["Cuda"]
 
@@ -53,6 +55,9 @@ class Cuda(GridBackend):
     }
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed.union(rows.KERNELS, ("batch_norm_train", "batch_norm_grad"))
+
+    # DLPack's types of the memory that the devices use; the first is that of their own
+    dlpack_kinds: tuple[int, ...] = (exchange.KIND, exchange.MANAGED)
 
     # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
@@ -182,6 +187,40 @@ class Cuda(GridBackend):
             return problem
         captured = Captured(program, self.device(device_id), "captured graph")
         return LinkedProgram(captured, captured.donations)
+
+    # ---- copies, DLPack -------------------------------------------------------------------------
+
+    def copy_between(
+        self, handle: Memory, shape: Shape, dtype: Any, source_id: int, target_id: int
+    ) -> Memory:
+        return exchange.copied(self.device(source_id), handle, self.device(target_id))
+
+    def copy_out_async(
+        self, handle: Memory, shape: Shape, dtype: np.dtype[Any], device_id: int
+    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        if handle.nbytes > LARGEST:
+            return None
+        return exchange.Download(self.device(device_id), handle, shape, dtype).wait
+
+    def dlpack_device(self, device_id: int) -> tuple[int, int]:
+        return self.dlpack_kinds[0], device_id
+
+    def to_dlpack(
+        self,
+        handle: Memory,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        device_id: int,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+    ) -> Any:
+        device, kind = self.device(device_id), self.dlpack_kinds[0]
+        return exchange.capsule(device, handle, shape, dtype, stream, max_version, kind)
+
+    def from_dlpack(
+        self, source: Any, device_id: int, copy: bool
+    ) -> tuple[Memory, Shape, np.dtype[Any]] | None:
+        return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

@@ -180,6 +180,10 @@ class CudaDevice(GridDevice):
         self.forked = False
         self.lock = new_lock()
         self.unused: collections.deque[Any] = collections.deque()
+        # memory that other libraries have used on their streams: (handles, stream)
+        self.returned: collections.deque[tuple[Any, int]] = collections.deque()
+        # memory of other libraries that queued work may still read
+        self.borrowed: collections.deque[Any] = collections.deque()
         number = driver.call("cuDeviceGet", index)
         self.name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         self.capability = (
@@ -190,6 +194,7 @@ class CudaDevice(GridDevice):
         self.compile = compiler(self.capability)
         self.total = int(driver.call("cuDeviceTotalMem", number))
         self.context = driver.call("cuDevicePrimaryCtxRetain", number)
+        self._no_timing = int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         before = driver.call("cuCtxGetCurrent")
         driver.call("cuCtxSetCurrent", self.context)
         non_blocking = driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -214,7 +219,7 @@ class CudaDevice(GridDevice):
         self.pool = Pool(self._segment, self.caching, SMALL)
         self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
         self._arena: weakref.ref[Memory] | None = None
-        self._staging = Staging(self)
+        self.staging = Staging(self)
         # launches by libraries; the gate counts those of kernels
         self.counts = {"launches": 0, "copies_in": 0, "copies_out": 0}
         _devices.add(self)
@@ -292,7 +297,7 @@ class CudaDevice(GridDevice):
             wanted = SEGMENT if size < SEGMENT // 2 else -(-size // SEGMENT_UNIT) * SEGMENT_UNIT
         code, pointer = self.tried("cuMemAlloc", wanted)
         if code and int(code) == OUT_OF_MEMORY:
-            self.empty_cache()
+            self.empty_cache()  # it also takes memory back from other libraries
             code, pointer = self.tried("cuMemAlloc", wanted)
             if code and int(code) == OUT_OF_MEMORY and wanted > size:
                 wanted = size
@@ -346,7 +351,7 @@ class CudaDevice(GridDevice):
     def empty_cache(self) -> None:
         with self.lock:
             self.synchronize()
-            self._staging.free()
+            self.staging.free()
             self.unload()
             self._return_unused("empty_cache")
 
@@ -361,7 +366,7 @@ class CudaDevice(GridDevice):
             array = np.ascontiguousarray(array)
             with self.lock:
                 self.counts["copies_in"] += 1
-                self._staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
+                self.staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
         return memory
 
     def copy_out(
@@ -379,7 +384,47 @@ class CudaDevice(GridDevice):
         return out
 
     def synchronize(self) -> None:
+        done = len(self.borrowed)
         self.checked("synchronize", "cuStreamSynchronize", self.stream)
+        for _ in range(done):
+            self.borrowed.popleft()
+        self.take_back()
+
+    # ---- other streams --------------------------------------------------------------------------
+
+    def let_wait(self, stream: Any) -> None:
+        """Let later work of another stream of this device wait for the work queued so far."""
+        event = self.checked("event", "cuEventCreate", self._no_timing)
+        try:
+            self.checked("event", "cuEventRecord", event, self.stream)
+            self.checked("event", "cuStreamWaitEvent", stream, event, 0)
+        finally:
+            self.checked("event", "cuEventDestroy", event)
+
+    def wait_for(self, other: CudaDevice) -> None:
+        """Let later work of this device wait for the work queued so far on another one."""
+        event = other.checked("event", "cuEventCreate", self._no_timing)
+        try:
+            other.checked("event", "cuEventRecord", event, other.stream)
+            self.checked("event", "cuStreamWaitEvent", self.stream, event, 0)
+        finally:
+            other.checked("event", "cuEventDestroy", event)
+
+    def take_back(self) -> None:
+        """Free memory that other libraries no longer use, behind what they still do on a stream."""
+        while self.returned:
+            try:
+                kept, stream = self.returned.popleft()
+            except IndexError:  # another thread was faster
+                return
+            event = self.checked("take_back", "cuEventCreate", self._no_timing)
+            code, _ = self.tried("cuEventRecord", event, stream)
+            if code:  # the other library has destroyed the stream
+                self.checked("take_back", "cuCtxSynchronize")
+            else:
+                self.checked("take_back", "cuStreamWaitEvent", self.stream, event, 0)
+            self.checked("take_back", "cuEventDestroy", event)
+            del kept
 
     # ---- kernels --------------------------------------------------------------------------------
 

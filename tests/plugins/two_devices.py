@@ -165,6 +165,12 @@ class Queued(Two):
         self.synchronize(device_id)
         return super().copy_out(handle, shape, dtype, device_id)
 
+    def copy_out_async(
+        self, handle: Any, shape: Any, dtype: Any, device_id: int
+    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        self.count("started")
+        return lambda: self.copy_out(handle, shape, dtype, device_id)
+
     def copy_between(
         self, handle: Any, shape: Any, dtype: Any, source_id: int, target_id: int
     ) -> Any:

@@ -26,7 +26,7 @@ __all__ = ["EmulatedDriver"]
 GUARD = 256
 BESIDE = 0xA5
 # The only context and the only stream.
-CONTEXT, STREAM = 0xC0, 0
+CONTEXT, STREAM = 0xC0, 0x50
 
 
 class CUresult(enum.IntEnum):
@@ -80,6 +80,7 @@ class EmulatedDriver:
         compiler: builds the library that runs kernels.
         limit: memory of the device in bytes.
         seed: seeds the random order in which blocks and threads run.
+        devices: number of devices, which share the memory.
 
     Attributes:
         lose: if set, the next launch reports that the device was lost.
@@ -91,8 +92,11 @@ class EmulatedDriver:
     CUevent_flags = CUevent_flags
     CUstreamCaptureMode = CUstreamCaptureMode
 
-    def __init__(self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1) -> None:
+    def __init__(
+        self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1, devices: int = 1
+    ) -> None:
         self.compiler = compiler
+        self.devices = devices
         self.seed = seed
         self._machine: ctypes.CDLL | None = None
         self.lock = new_lock()
@@ -128,7 +132,7 @@ class EmulatedDriver:
         return _OK, 13000
 
     def cuDeviceGetCount(self) -> Answer:
-        return _OK, 1
+        return _OK, self.devices
 
     def cuDeviceGet(self, index: int) -> Answer:
         return _OK, index
@@ -143,7 +147,7 @@ class EmulatedDriver:
         return _OK, {16: 4, 75: 9, 76: 0}[int(attribute)]
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Answer:
-        return _OK, CONTEXT
+        return _OK, CONTEXT + device
 
     def cuCtxGetCurrent(self) -> Answer:
         return _OK, getattr(self.threads, "context", 0)
@@ -166,6 +170,12 @@ class EmulatedDriver:
         if self.capture is not None:
             return self._captures("cuStreamSynchronize")
         return (_OK,)
+
+    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> Answer:
+        return self._captures("cuStreamWaitEvent") if self.capture is not None else (_OK,)
+
+    def cuCtxSynchronize(self) -> Answer:
+        return self.cuStreamSynchronize(STREAM)
 
     def cuGetErrorName(self, code: Code) -> Answer:
         return _OK, code.name.encode()
@@ -251,6 +261,14 @@ class EmulatedDriver:
             return self._bad(
                 CUresult.CUDA_ERROR_INVALID_VALUE, f"a copy of {nbytes} bytes reads past a buffer"
             )
+        ctypes.memmove(target, source, nbytes)
+        return (_OK,)
+
+    def cuMemcpyPeerAsync(
+        self, target: int, to: int, source: int, of: int, nbytes: int, stream: int
+    ) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuMemcpyPeerAsync")
         ctypes.memmove(target, source, nbytes)
         return (_OK,)
 

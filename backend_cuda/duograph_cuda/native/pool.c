@@ -353,11 +353,19 @@ static PyMemberDef Memory_members[] = {
     {"nbytes", T_ULONGLONG, offsetof(Memory, nbytes), READONLY, "size in bytes"},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Memory, weak), READONLY, NULL},
     {NULL}};
+static PyObject *Memory_borrowed(Memory *memory, void *unused) {
+    return PyBool_FromLong(memory->owner && PyObject_TypeCheck(memory->owner, Memory_type));
+}
+
+static PyGetSetDef Memory_getset[] = {
+    {"borrowed", (getter)Memory_borrowed, NULL, "whether the memory is that of another handle", NULL},
+    {NULL}};
 static PyType_Slot Memory_slots[] = {
     {Py_tp_doc, "Handle that owns device memory; Memory(pointer, nbytes, owner) shares that of `owner`."},
     {Py_tp_new, Memory_new},
     {Py_tp_dealloc, Memory_dealloc},
     {Py_tp_methods, Memory_methods},
+    {Py_tp_getset, Memory_getset},
     {Py_tp_members, Memory_members},
     {0}};
 static PyType_Spec Memory_spec = {"duograph_cuda._native.Memory", sizeof(Memory), 0, Py_TPFLAGS_DEFAULT, Memory_slots};
