@@ -30,6 +30,7 @@ from .cudnn_operations import CONVOLUTIONS, OPERATIONS
 from .device import CudaDevice, Memory
 from .driver import Driver, problem
 from .products import uses_tf32
+from .queues import Queues
 from .staging import LARGEST
 
 __all__ = ["Cuda"]
@@ -69,6 +70,7 @@ class Cuda(GridBackend):
         self._lock = new_lock()
         self._open: dict[int, CudaDevice] = {}
         self._driver: Driver | None = None
+        self._queues: dict[int, Queues] = {}
 
     def available(self) -> str | None:
         return problem()
@@ -221,6 +223,11 @@ class Cuda(GridBackend):
         self, source: Any, device_id: int, copy: bool
     ) -> tuple[Memory, Shape, np.dtype[Any]] | None:
         return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
+
+    def streams(self, device_id: int) -> Queues:
+        device = self.device(device_id)
+        with self._lock:
+            return self._queues.setdefault(device_id, device.queues or Queues(device))
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

@@ -1,7 +1,7 @@
 """One CUDA device: context, stream, memory and kernel launches.
 
-`duograph.backend.grid` calls the methods of `CudaDevice`. All work of the device is queued on one
-stream.
+`duograph.backend.grid` calls the methods of `CudaDevice`. All work of the device is queued on its
+main stream, unless the program makes others (`queues`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import math
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -26,6 +27,7 @@ from .cublaslt import Called, Library
 from .cudnn import Library as Cudnn
 from .driver import LOST, OUT_OF_MEMORY, Driver
 from .products import launch_of
+from .queues import Queues
 from .sources import CUDA
 from .staging import Staging
 
@@ -63,19 +65,52 @@ if hasattr(os, "register_at_fork"):
 
 
 class Alone:
-    """Context manager in which no other thread can launch kernels or copy on a device's stream."""
+    """Context manager in which no other thread can launch kernels or copy on a device.
+
+    The thread works on the main stream.
+    """
 
     def __init__(self, device: CudaDevice) -> None:
         self.lock = device.lock
         self.gate = device.gate
+        self.on_main = device.on_main
 
     def __enter__(self) -> None:
         self.lock.acquire()
+        try:
+            self.on_main.__enter__()
+        except BaseException:
+            self.lock.release()
+            raise
         self.gate.hold()
 
     def __exit__(self, *_: object) -> None:
         self.gate.let_go()
-        self.lock.release()
+        try:
+            self.on_main.__exit__()
+        finally:
+            self.lock.release()
+
+
+class OnMain:
+    """Context manager in which a thread works on the device's main stream."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
+        # the streams that were left, by thread, if the device had several on entry
+        self.local = threading.local()
+
+    def __enter__(self) -> None:
+        queues = self.device.queues
+        if queues is not None:
+            queues.enter_main()
+        left = self.local.__dict__.setdefault("left", [])
+        left.append(queues)
+
+    def __exit__(self, *_: object) -> None:
+        queues = self.local.left.pop()
+        if queues is not None:
+            queues.leave_main()
 
 
 class Inside:
@@ -153,8 +188,9 @@ class CudaDevice(GridDevice):
         find_cudnn: function of a stream that returns cuDNN for it and the current context, or the
             reason why there is none.
 
-    All work runs on one stream in the order of the calls. So a handle may be dropped, and its
-    memory used again, while kernels that use it are still queued.
+    Until the program makes streams of its own (`queues`), all work runs on one stream in the order
+    of the calls. So a handle may be dropped, and its memory used again, while kernels that use it
+    are still queued.
     """
 
     dialect = CUDA
@@ -194,11 +230,12 @@ class CudaDevice(GridDevice):
         self.compile = compiler(self.capability)
         self.total = int(driver.call("cuDeviceTotalMem", number))
         self.context = driver.call("cuDevicePrimaryCtxRetain", number)
-        self._no_timing = int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        self.no_timing = int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         before = driver.call("cuCtxGetCurrent")
         driver.call("cuCtxSetCurrent", self.context)
-        non_blocking = driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING
-        self.stream = driver.call("cuStreamCreate", int(non_blocking))
+        self.stream_flags = int(driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self.main = driver.call("cuStreamCreate", self.stream_flags)
+        self.queues: Queues | None = None  # once there are several streams
         if int(before):
             driver.call("cuCtxSetCurrent", before)
         self._problem: str | None = None
@@ -207,12 +244,13 @@ class CudaDevice(GridDevice):
             driver.address("cuCtxSetCurrent"),
             driver.address("cuLaunchKernel"),
             int(self.context),
-            int(self.stream),
+            int(self.main),
             self.lock,
             self.refuse,
             self.failed,
             driver.address("cuGraphLaunch"),
         )
+        self.on_main = OnMain(self)
         self.alone = Alone(self)
         self.inside = Inside(self)
         self.caching = driver.caching
@@ -225,6 +263,11 @@ class CudaDevice(GridDevice):
         _devices.add(self)
 
     # ---- the present thread, and failures -------------------------------------------------------
+
+    @property
+    def stream(self) -> Any:
+        """The stream of this thread's launches and copies."""
+        return self.main if self.queues is None else self.queues.current
 
     @property
     def problem(self) -> str | None:
@@ -367,6 +410,8 @@ class CudaDevice(GridDevice):
             with self.lock:
                 self.counts["copies_in"] += 1
                 self.staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
+                if self.queues is not None:  # the value may be kept, and used on any stream
+                    self.queues.order([self.stream], self.queues.handles)
         return memory
 
     def copy_out(
@@ -377,24 +422,33 @@ class CudaDevice(GridDevice):
             self.counts["copies_out"] += 1
             target = out.ctypes.data
             with self.lock:  # a program may move the value meanwhile
+                self.await_all()
                 self.checked(
                     "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
                 )
-        self.synchronize()
+        self.checked("copy_out", "cuStreamSynchronize", self.stream)
         return out
 
     def synchronize(self) -> None:
         done = len(self.borrowed)
-        self.checked("synchronize", "cuStreamSynchronize", self.stream)
+        if self.queues is None:
+            self.checked("synchronize", "cuStreamSynchronize", self.main)
+        else:
+            self.queues.synchronize()
         for _ in range(done):
             self.borrowed.popleft()
         self.take_back()
 
     # ---- other streams --------------------------------------------------------------------------
 
+    def await_all(self) -> None:
+        """Let later work of this thread's stream wait for the work so far of all streams."""
+        if self.queues is not None:
+            self.queues.order(self.queues.handles, [self.stream])
+
     def let_wait(self, stream: Any) -> None:
         """Let later work of another stream of this device wait for the work queued so far."""
-        event = self.checked("event", "cuEventCreate", self._no_timing)
+        event = self.checked("event", "cuEventCreate", self.no_timing)
         try:
             self.checked("event", "cuEventRecord", event, self.stream)
             self.checked("event", "cuStreamWaitEvent", stream, event, 0)
@@ -403,7 +457,7 @@ class CudaDevice(GridDevice):
 
     def wait_for(self, other: CudaDevice) -> None:
         """Let later work of this device wait for the work queued so far on another one."""
-        event = other.checked("event", "cuEventCreate", self._no_timing)
+        event = other.checked("event", "cuEventCreate", self.no_timing)
         try:
             other.checked("event", "cuEventRecord", event, other.stream)
             self.checked("event", "cuStreamWaitEvent", self.stream, event, 0)
@@ -417,7 +471,7 @@ class CudaDevice(GridDevice):
                 kept, stream = self.returned.popleft()
             except IndexError:  # another thread was faster
                 return
-            event = self.checked("take_back", "cuEventCreate", self._no_timing)
+            event = self.checked("take_back", "cuEventCreate", self.no_timing)
             code, _ = self.tried("cuEventRecord", event, stream)
             if code:  # the other library has destroyed the stream
                 self.checked("take_back", "cuCtxSynchronize")
@@ -439,7 +493,7 @@ class CudaDevice(GridDevice):
         """Return cuDNN, loaded at the first call, or the reason why it is not available."""
         with self.inside:
             if self._cudnn is None:
-                self._cudnn = self._find_cudnn(int(self.stream))
+                self._cudnn = self._find_cudnn(int(self.main))
             return self._cudnn
 
     def matmul(self, problem: Matmul) -> Launch:

@@ -81,6 +81,7 @@ class Download:
         if self.out.nbytes:
             with device.lock:
                 device.counts["copies_out"] += 1
+                device.await_all()
                 self.place = device.staging.download(handle.pointer, self.out.nbytes)
 
     def wait(self) -> np.ndarray[Any, Any]:
@@ -151,12 +152,13 @@ def capsule(
         )
     device.take_back()
     with device.lock:
-        kept = (handle,)
+        kept: tuple[Memory, ...] = (handle,)
         if handle.borrowed:
             own = copied(device, handle, device)
             handle.move(own)
             kept = (handle, own)
         if stream != NO_STREAM:
+            device.await_all()
             device.let_wait(stream)
         lent = Lent(device, kept, None if stream == NO_STREAM else stream)
         array = array_at(kept[-1].pointer, shape, dtype, lent)
