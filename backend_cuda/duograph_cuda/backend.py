@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from duograph.backend.costs import Costs
 from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
+from duograph.backend.grid.index_errors import IndexRecord
 from duograph.backend.locks import new_lock
 from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Program
@@ -179,6 +180,21 @@ class Cuda(GridBackend):
             assert isinstance(device, CudaDevice)
             return launch.chosen.launcher(device, name, build, launch)
         return build(launch)
+
+    def record(self, device: GridDevice) -> IndexRecord:
+        assert isinstance(device, CudaDevice)
+        if device.record is None:
+            found = super().record(device)
+            clear = found.clear
+
+            def cleared(handle: Memory) -> None:
+                clear(handle)
+                device.publish()
+
+            found.clear = cleared
+            device.publish()
+        assert device.record is not None
+        return device.record
 
     def links(self, device_id: int) -> str | None:
         return off()

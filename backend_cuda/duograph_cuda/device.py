@@ -410,8 +410,7 @@ class CudaDevice(GridDevice):
             with self.lock:
                 self.counts["copies_in"] += 1
                 self.staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
-                if self.queues is not None:  # the value may be kept, and used on any stream
-                    self.queues.order([self.stream], self.queues.handles)
+                self.publish()  # the value may be kept, and used on any stream
         return memory
 
     def copy_out(
@@ -445,6 +444,11 @@ class CudaDevice(GridDevice):
         """Let later work of this thread's stream wait for the work so far of all streams."""
         if self.queues is not None:
             self.queues.order(self.queues.handles, [self.stream])
+
+    def publish(self) -> None:
+        """Let later work of all streams wait for the work so far of this thread's stream."""
+        if self.queues is not None:
+            self.queues.order([self.stream], self.queues.handles)
 
     def let_wait(self, stream: Any) -> None:
         """Let later work of another stream of this device wait for the work queued so far."""

@@ -291,7 +291,7 @@ class EmulatedDriver:
     def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuMemcpyDtoHAsync")
-        if source not in self.buffers or nbytes > self.buffers[source][1]:
+        if not self._holds(source, nbytes):
             return self._bad(
                 CUresult.CUDA_ERROR_INVALID_VALUE, f"a copy of {nbytes} bytes reads past a buffer"
             )
@@ -416,6 +416,13 @@ class EmulatedDriver:
                         CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: a thread wrote beside a buffer"
                     )
         return _OK
+
+    def _holds(self, pointer: int, nbytes: int) -> bool:
+        """Return whether a range of bytes is inside a buffer."""
+        known = self.buffers.get(pointer)
+        if known is not None:
+            return nbytes <= known[1]
+        return any(p <= pointer and pointer + nbytes <= p + b[1] for p, b in self.buffers.items())
 
     def _guarded(self, pointer: int) -> bool:
         whole, nbytes = self.buffers[pointer]
