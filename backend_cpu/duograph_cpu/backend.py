@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
+from duograph.backend.dlpack import HOST, array_of, capsule_of
 from duograph.backend.locks import importing
 from duograph.backend.protocol import Backend, DeviceInfo
 from duograph.dtype import ALL, STORAGE
@@ -125,6 +126,34 @@ class CPU(Backend):
         Arrays that `copy_out` returned hold the handle.
         """
         return memory.exclusive(handle)
+
+    def dlpack_device(self, device_id: int) -> tuple[int, int]:
+        """Return DLPack's device of the host's memory."""
+        return HOST
+
+    def to_dlpack(
+        self,
+        handle: CData,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        device_id: int,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+    ) -> Any:
+        """Return a DLPack capsule that shares a buffer's bytes and keeps its handle alive."""
+        array = self.copy_out(handle, shape, dtype, device_id)
+        return capsule_of(array, max_version=max_version)
+
+    def from_dlpack(
+        self, source: Any, device_id: int, copy: bool
+    ) -> tuple[CData, Shape, np.dtype[Any]]:
+        """Return (handle, shape, dtype) of memory of the host, shared if that is possible."""
+        array = array_of(source)
+        shares = not copy and array.flags.writeable
+        handle = self.from_host(array, device_id) if shares else None
+        if handle is None:
+            handle = self.copy_in(np.asarray(array, order="C"), device_id)
+        return handle, array.shape, array.dtype
 
     def synchronize(self, device_id: int) -> None:
         """Do nothing: a CPU kernel has finished when its call returns."""

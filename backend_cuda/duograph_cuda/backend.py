@@ -11,8 +11,10 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from duograph.backend.costs import Costs
 from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
+from duograph.backend.grid.index_errors import IndexRecord
 from duograph.backend.locks import new_lock
 from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Program
@@ -20,15 +22,17 @@ from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL, float32
 from duograph.errors import DeviceError
 from duograph.op import Op
-from duograph.types import TensorType
+from duograph.types import Shape, TensorType
 
-from . import attention, channels, cublaslt, cudnn, lines, rows, sorting, tuning
+from . import attention, channels, cublaslt, cudnn, exchange, lines, rows, sorting, tuning
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .cudnn_operations import CONVOLUTIONS, OPERATIONS
-from .device import CudaDevice
+from .device import CudaDevice, Memory
 from .driver import Driver, problem
 from .products import uses_tf32
+from .queues import Queues
+from .staging import LARGEST
 
 __all__ = ["Cuda"]
 
@@ -54,6 +58,9 @@ class Cuda(GridBackend):
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed.union(rows.KERNELS, ("batch_norm_train", "batch_norm_grad"))
 
+    # DLPack's types of the memory that the devices use; the first is that of their own
+    dlpack_kinds: tuple[int, ...] = (exchange.KIND, exchange.MANAGED)
+
     # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
     # the same for cuDNN, given the device's stream
@@ -64,6 +71,7 @@ class Cuda(GridBackend):
         self._lock = new_lock()
         self._open: dict[int, CudaDevice] = {}
         self._driver: Driver | None = None
+        self._queues: dict[int, Queues] = {}
 
     def available(self) -> str | None:
         return problem()
@@ -173,6 +181,21 @@ class Cuda(GridBackend):
             return launch.chosen.launcher(device, name, build, launch)
         return build(launch)
 
+    def record(self, device: GridDevice) -> IndexRecord:
+        assert isinstance(device, CudaDevice)
+        if device.record is None:
+            found = super().record(device)
+            clear = found.clear
+
+            def cleared(handle: Memory) -> None:
+                clear(handle)
+                device.publish()
+
+            found.clear = cleared
+            device.publish()
+        assert device.record is not None
+        return device.record
+
     def links(self, device_id: int) -> str | None:
         return off()
 
@@ -182,6 +205,45 @@ class Cuda(GridBackend):
             return problem
         captured = Captured(program, self.device(device_id), "captured graph")
         return LinkedProgram(captured, captured.donations)
+
+    # ---- copies, DLPack -------------------------------------------------------------------------
+
+    def copy_between(
+        self, handle: Memory, shape: Shape, dtype: Any, source_id: int, target_id: int
+    ) -> Memory:
+        return exchange.copied(self.device(source_id), handle, self.device(target_id))
+
+    def copy_out_async(
+        self, handle: Memory, shape: Shape, dtype: np.dtype[Any], device_id: int
+    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        if handle.nbytes > LARGEST:
+            return None
+        return exchange.Download(self.device(device_id), handle, shape, dtype).wait
+
+    def dlpack_device(self, device_id: int) -> tuple[int, int]:
+        return self.dlpack_kinds[0], device_id
+
+    def to_dlpack(
+        self,
+        handle: Memory,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        device_id: int,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+    ) -> Any:
+        device, kind = self.device(device_id), self.dlpack_kinds[0]
+        return exchange.capsule(device, handle, shape, dtype, stream, max_version, kind)
+
+    def from_dlpack(
+        self, source: Any, device_id: int, copy: bool
+    ) -> tuple[Memory, Shape, np.dtype[Any]] | None:
+        return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
+
+    def streams(self, device_id: int) -> Queues:
+        device = self.device(device_id)
+        with self._lock:
+            return self._queues.setdefault(device_id, device.queues or Queues(device))
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

@@ -428,13 +428,15 @@ class _Chosen:
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts
         workspace = int(self.result.workspaceSize)
-        stream = ffi.cast("void *", int(device.stream))
+        main = ffi.cast("void *", int(device.main))
 
         def at(handle: Any) -> Any:
             return ffi.cast("void *", handle.pointer)
 
         def call(x: Any, y: Any, out: Any) -> str | None:
             room = device.allocate(workspace, name)
+            several = device.queues is not None
+            stream = ffi.cast("void *", int(device.stream)) if several else main
             with device.inside:
                 status = library.functions.cublasLtMatmul(
                     library.handle,

@@ -224,7 +224,7 @@ class Library:
                 made = [device.allocate(nbytes, name) for nbytes in sizes]
                 room = device.allocate(workspace, name)
                 handles: list[Memory] = [*operands, *made]
-                with device.inside:
+                with device.on_main, device.inside:
                     pointers = {k: handles[place].pointer + first for k, place, first in places}
                     try:
                         built.graph.execute(pointers, room.pointer, handle=self.handle)

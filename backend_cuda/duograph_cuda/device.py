@@ -1,7 +1,7 @@
 """One CUDA device: context, stream, memory and kernel launches.
 
-`duograph.backend.grid` calls the methods of `CudaDevice`. All work of the device is queued on one
-stream.
+`duograph.backend.grid` calls the methods of `CudaDevice`. All work of the device is queued on its
+main stream, unless the program makes others (`queues`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import math
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -26,6 +27,7 @@ from .cublaslt import Called, Library
 from .cudnn import Library as Cudnn
 from .driver import LOST, OUT_OF_MEMORY, Driver
 from .products import launch_of
+from .queues import Queues
 from .sources import CUDA
 from .staging import Staging
 
@@ -63,19 +65,52 @@ if hasattr(os, "register_at_fork"):
 
 
 class Alone:
-    """Context manager in which no other thread can launch kernels or copy on a device's stream."""
+    """Context manager in which no other thread can launch kernels or copy on a device.
+
+    The thread works on the main stream.
+    """
 
     def __init__(self, device: CudaDevice) -> None:
         self.lock = device.lock
         self.gate = device.gate
+        self.on_main = device.on_main
 
     def __enter__(self) -> None:
         self.lock.acquire()
+        try:
+            self.on_main.__enter__()
+        except BaseException:
+            self.lock.release()
+            raise
         self.gate.hold()
 
     def __exit__(self, *_: object) -> None:
         self.gate.let_go()
-        self.lock.release()
+        try:
+            self.on_main.__exit__()
+        finally:
+            self.lock.release()
+
+
+class OnMain:
+    """Context manager in which a thread works on the device's main stream."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
+        # the streams that were left, by thread, if the device had several on entry
+        self.local = threading.local()
+
+    def __enter__(self) -> None:
+        queues = self.device.queues
+        if queues is not None:
+            queues.enter_main()
+        left = self.local.__dict__.setdefault("left", [])
+        left.append(queues)
+
+    def __exit__(self, *_: object) -> None:
+        queues = self.local.left.pop()
+        if queues is not None:
+            queues.leave_main()
 
 
 class Inside:
@@ -153,8 +188,9 @@ class CudaDevice(GridDevice):
         find_cudnn: function of a stream that returns cuDNN for it and the current context, or the
             reason why there is none.
 
-    All work runs on one stream in the order of the calls. So a handle may be dropped, and its
-    memory used again, while kernels that use it are still queued.
+    Until the program makes streams of its own (`queues`), all work runs on one stream in the order
+    of the calls. So a handle may be dropped, and its memory used again, while kernels that use it
+    are still queued.
     """
 
     dialect = CUDA
@@ -180,6 +216,10 @@ class CudaDevice(GridDevice):
         self.forked = False
         self.lock = new_lock()
         self.unused: collections.deque[Any] = collections.deque()
+        # memory that other libraries have used on their streams: (handles, stream)
+        self.returned: collections.deque[tuple[Any, int]] = collections.deque()
+        # memory of other libraries that queued work may still read
+        self.borrowed: collections.deque[Any] = collections.deque()
         number = driver.call("cuDeviceGet", index)
         self.name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         self.capability = (
@@ -190,10 +230,12 @@ class CudaDevice(GridDevice):
         self.compile = compiler(self.capability)
         self.total = int(driver.call("cuDeviceTotalMem", number))
         self.context = driver.call("cuDevicePrimaryCtxRetain", number)
+        self.no_timing = int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         before = driver.call("cuCtxGetCurrent")
         driver.call("cuCtxSetCurrent", self.context)
-        non_blocking = driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING
-        self.stream = driver.call("cuStreamCreate", int(non_blocking))
+        self.stream_flags = int(driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self.main = driver.call("cuStreamCreate", self.stream_flags)
+        self.queues: Queues | None = None  # once there are several streams
         if int(before):
             driver.call("cuCtxSetCurrent", before)
         self._problem: str | None = None
@@ -202,24 +244,30 @@ class CudaDevice(GridDevice):
             driver.address("cuCtxSetCurrent"),
             driver.address("cuLaunchKernel"),
             int(self.context),
-            int(self.stream),
+            int(self.main),
             self.lock,
             self.refuse,
             self.failed,
             driver.address("cuGraphLaunch"),
         )
+        self.on_main = OnMain(self)
         self.alone = Alone(self)
         self.inside = Inside(self)
         self.caching = driver.caching
         self.pool = Pool(self._segment, self.caching, SMALL)
         self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
         self._arena: weakref.ref[Memory] | None = None
-        self._staging = Staging(self)
+        self.staging = Staging(self)
         # launches by libraries; the gate counts those of kernels
         self.counts = {"launches": 0, "copies_in": 0, "copies_out": 0}
         _devices.add(self)
 
     # ---- the present thread, and failures -------------------------------------------------------
+
+    @property
+    def stream(self) -> Any:
+        """The stream of this thread's launches and copies."""
+        return self.main if self.queues is None else self.queues.current
 
     @property
     def problem(self) -> str | None:
@@ -292,7 +340,7 @@ class CudaDevice(GridDevice):
             wanted = SEGMENT if size < SEGMENT // 2 else -(-size // SEGMENT_UNIT) * SEGMENT_UNIT
         code, pointer = self.tried("cuMemAlloc", wanted)
         if code and int(code) == OUT_OF_MEMORY:
-            self.empty_cache()
+            self.empty_cache()  # it also takes memory back from other libraries
             code, pointer = self.tried("cuMemAlloc", wanted)
             if code and int(code) == OUT_OF_MEMORY and wanted > size:
                 wanted = size
@@ -346,7 +394,7 @@ class CudaDevice(GridDevice):
     def empty_cache(self) -> None:
         with self.lock:
             self.synchronize()
-            self._staging.free()
+            self.staging.free()
             self.unload()
             self._return_unused("empty_cache")
 
@@ -361,7 +409,8 @@ class CudaDevice(GridDevice):
             array = np.ascontiguousarray(array)
             with self.lock:
                 self.counts["copies_in"] += 1
-                self._staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
+                self.staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
+                self.publish()  # the value may be kept, and used on any stream
         return memory
 
     def copy_out(
@@ -372,14 +421,68 @@ class CudaDevice(GridDevice):
             self.counts["copies_out"] += 1
             target = out.ctypes.data
             with self.lock:  # a program may move the value meanwhile
+                self.await_all()
                 self.checked(
                     "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
                 )
-        self.synchronize()
+        self.checked("copy_out", "cuStreamSynchronize", self.stream)
         return out
 
     def synchronize(self) -> None:
-        self.checked("synchronize", "cuStreamSynchronize", self.stream)
+        done = len(self.borrowed)
+        if self.queues is None:
+            self.checked("synchronize", "cuStreamSynchronize", self.main)
+        else:
+            self.queues.synchronize()
+        for _ in range(done):
+            self.borrowed.popleft()
+        self.take_back()
+
+    # ---- other streams --------------------------------------------------------------------------
+
+    def await_all(self) -> None:
+        """Let later work of this thread's stream wait for the work so far of all streams."""
+        if self.queues is not None:
+            self.queues.order(self.queues.handles, [self.stream])
+
+    def publish(self) -> None:
+        """Let later work of all streams wait for the work so far of this thread's stream."""
+        if self.queues is not None:
+            self.queues.order([self.stream], self.queues.handles)
+
+    def let_wait(self, stream: Any) -> None:
+        """Let later work of another stream of this device wait for the work queued so far."""
+        event = self.checked("event", "cuEventCreate", self.no_timing)
+        try:
+            self.checked("event", "cuEventRecord", event, self.stream)
+            self.checked("event", "cuStreamWaitEvent", stream, event, 0)
+        finally:
+            self.checked("event", "cuEventDestroy", event)
+
+    def wait_for(self, other: CudaDevice) -> None:
+        """Let later work of this device wait for the work queued so far on another one."""
+        event = other.checked("event", "cuEventCreate", self.no_timing)
+        try:
+            other.checked("event", "cuEventRecord", event, other.stream)
+            self.checked("event", "cuStreamWaitEvent", self.stream, event, 0)
+        finally:
+            other.checked("event", "cuEventDestroy", event)
+
+    def take_back(self) -> None:
+        """Free memory that other libraries no longer use, behind what they still do on a stream."""
+        while self.returned:
+            try:
+                kept, stream = self.returned.popleft()
+            except IndexError:  # another thread was faster
+                return
+            event = self.checked("take_back", "cuEventCreate", self.no_timing)
+            code, _ = self.tried("cuEventRecord", event, stream)
+            if code:  # the other library has destroyed the stream
+                self.checked("take_back", "cuCtxSynchronize")
+            else:
+                self.checked("take_back", "cuStreamWaitEvent", self.stream, event, 0)
+            self.checked("take_back", "cuEventDestroy", event)
+            del kept
 
     # ---- kernels --------------------------------------------------------------------------------
 
@@ -394,7 +497,7 @@ class CudaDevice(GridDevice):
         """Return cuDNN, loaded at the first call, or the reason why it is not available."""
         with self.inside:
             if self._cudnn is None:
-                self._cudnn = self._find_cudnn(int(self.stream))
+                self._cudnn = self._find_cudnn(int(self.main))
             return self._cudnn
 
     def matmul(self, problem: Matmul) -> Launch:

@@ -69,6 +69,27 @@ class Staging:
             finally:
                 self._buffers[size].append((buffer, event))
 
+    def download(self, source: int, nbytes: int) -> tuple[int, int, Any]:
+        """Queue a copy of device memory to a page-locked buffer.
+
+        Returns (size, address, event of the copy); the caller passes them to `give_back`. It holds
+        the device's lock.
+        """
+        device = self.device
+        size = max(SMALLEST, 1 << (nbytes - 1).bit_length())
+        buffer, event = self._buffer(size)
+        try:
+            device.checked("copy_out", "cuMemcpyDtoHAsync", buffer, source, nbytes, device.stream)
+            device.checked("copy_out", "cuEventRecord", event, device.stream)
+        except BaseException:
+            self.give_back(size, buffer, event)
+            raise
+        return size, buffer, event
+
+    def give_back(self, size: int, buffer: int, event: Any) -> None:
+        """Let the buffer of a download be used again; may be called by a destructor."""
+        self._buffers[size].append((buffer, event))
+
     def _transfer(self, target: int, buffer: int, source: int, nbytes: int) -> None:
         """Copy host memory to a page-locked buffer, and queue a transfer from there to the device.
 

@@ -306,13 +306,13 @@ def test_staging_buffers_are_reused_within_a_limit(monkeypatch):
     array = np.ones(MIB, np.float32)
     for _ in range(5):
         on.copy_in(array)
-    assert on._staging.total == 4 * MIB
+    assert on.staging.total == 4 * MIB
     busy = on.driver.module.CUresult(1)
     monkeypatch.setattr(on.driver.module, "cuEventQuery", lambda _: (busy,))
     for _ in range(100):
         on.copy_in(array)
-    assert on._staging.total == 256 * MIB
+    assert on.staging.total == 256 * MIB
     on.copy_in(np.ones(2 * MIB, np.float32))
-    assert on._staging.total == 8 * MIB, "another size: the others are returned first"
+    assert on.staging.total == 8 * MIB, "another size: the others are returned first"
     on.empty_cache()
-    assert on._staging.total == 0 and not on.driver.module.pinned
+    assert on.staging.total == 0 and not on.driver.module.pinned

@@ -247,8 +247,6 @@ _OPS = (
     *_rows(WORKS, "Tensor.topk", ("sorted", "the elements always come in order", "False", True)),
     *_rows(WORKS, "Tensor.sort", ("stable", "the sort is always stable", "False", True)),
     *_rows(WORKS, "Tensor.argsort", ("stable", "the sort is always stable", "False", True)),
-    *_rows(WORKS, "Tensor.move_to", ("blocking", _MOVED, "False", True)),
-    *_rows(WORKS, "Tensor.to", ("non_blocking", _MOVED, "True", False)),
     *_rows(WORKS, "Tensor.copy_", ("non_blocking", _MOVED, "True", False)),
     *_rows(WORKS, "Tensor.data_sync", ("blocking", _MOVED, "False", True)),
     *[

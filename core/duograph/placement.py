@@ -8,7 +8,7 @@ written, or assigns a tensor another one, must call `release` to drop these valu
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,8 @@ import numpy as np
 from ._locks import new_lock
 from .backend import registry
 from .backend.plugin_checks import to_device
-from .backend.protocol import Handle
+from .backend.protocol import Backend, Handle
+from .dtype import DType
 from .errors import DeviceError, DTypeError
 from .runtime_state import runtime_state, thread_state
 from .types import Device
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = [
-    "check_index", "commit", "commit_lock", "device_of", "materialise", "release", "thread_device",
-    "watched",
+    "Arriving", "check_dtype", "check_index", "commit", "commit_lock", "device_of", "materialise",
+    "release", "settle", "thread_device", "watched",
 ]  # fmt: skip
 
 # Held while a tensor's data moves from the host to a device.
@@ -51,6 +52,29 @@ def release(handle: Handle) -> None:
         cached: CachedValues | None = ref()
         if cached is not None:
             cached.drop()
+
+
+class Arriving:
+    """The data of a tensor that is still being copied to the host, in place of an Initializer.
+
+    Args:
+        wait: waits for the copy and returns the array; called once.
+        device: the device to which the tensor was moved.
+    """
+
+    def __init__(self, wait: Callable[[], np.ndarray[Any, Any]], device: Device) -> None:
+        self.wait = wait
+        self.device = device
+
+    def __call__(self, array: object) -> np.ndarray[Any, Any]:
+        return np.array(self.wait(), order="C")
+
+
+def settle(t: Tensor) -> None:
+    """Wait for the data of a tensor that is still being copied, and put it on its device."""
+    init = getattr(t, "_init", None)
+    if isinstance(init, Arriving):
+        commit(t, init.device)
 
 
 def materialise(t: Tensor) -> None:
@@ -87,12 +111,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
             return
         materialise(t)
         backend = registry.backend(device.name)
-        dtype = t._type.dtype
-        if dtype not in backend.dtypes:
-            raise DTypeError(
-                f"{device}: got a {dtype.name} tensor; this device has "
-                f"{', '.join(d.name for d in backend.dtypes)}"
-            )
+        check_dtype(backend, t._type.dtype, device)
         array = t._buf
         handle = None if own else backend.from_host(array, device.index)
         if handle is None:
@@ -100,6 +119,15 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
         t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
         t._type = t._type.on(device, t._type.level)
         runtime_state.bindings_version = object()
+
+
+def check_dtype(backend: Backend, dtype: DType, device: Device) -> None:
+    """Raise DTypeError if a device of `backend` has no tensors of a dtype."""
+    if dtype not in backend.dtypes:
+        raise DTypeError(
+            f"{device}: got a {dtype.name} tensor; this device has "
+            f"{', '.join(d.name for d in backend.dtypes)}"
+        )
 
 
 def device_of(text: str) -> Device:

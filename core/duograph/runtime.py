@@ -1,19 +1,25 @@
 """Streams, events, memory statistics and settings of a device (`mindspore.runtime`).
 
-Users call them. Every device of duograph runs its work in the order in which the program asks for
-it, so a stream is a name, and waiting for one waits for the device. Nothing in the package uses
-this module.
+Users call them. Where the backend of a device has streams (`Backend.streams`), work of two streams
+may overlap. Any other device runs its work in the order in which the program asks for it: there a
+stream is a name, and waiting for one waits for the device. Nothing in the package uses this module.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
+from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import Any
 
 from . import context
 from .backend import registry
+from .backend.plugin_checks import naming, shown_value
+from .backend.streams import Streams
 from .call_errors import explaining
-from .errors import ArgumentError, ArgumentValueError, UnsupportedOpError
+from .errors import ArgumentError, ArgumentValueError, BackendError, UnsupportedOpError
 from .execution import device as _device
 from .execution.device import (
     empty_cache,
@@ -37,12 +43,30 @@ __all__ = [
 # ---- streams and events ------------------------------------------------------------------------
 
 
+def _queues_of(device: Device) -> Streams | None:
+    """Return the streams of a device's backend, or None if all its work runs in order.
+
+    Raises:
+        BackendError: the backend failed, or returned something else.
+    """
+    backend = registry.backend(device.name)
+    with naming(backend, "streams"):
+        found = backend.streams(device.index)
+    if found is None or isinstance(found, Streams):
+        return found
+    raise BackendError(
+        f"{backend.name}: streams() returned {shown_value(found)}; wanted a Streams or None"
+    )
+
+
 @explaining
 class Stream:
-    """A queue of work (`mindspore.runtime.Stream`); here a name for in-order execution.
+    """A queue of work of the current device (`mindspore.runtime.Stream`).
 
-    All work of a device runs in the order of the program, whatever stream is the current one.
-    Work of two streams therefore never overlaps, and `wait_event` and `wait_stream` hold already.
+    The launches and copies of a thread go to its current stream. Work of one stream runs in the
+    order of the program; work of two streams may overlap if the device has several queues, and
+    `wait_event` and `wait_stream` order it. On a device with one queue, such as the CPU, all work
+    runs in the order of the program.
 
     Args:
         priority: has no effect in MindSpore on most devices; 0 here.
@@ -61,6 +85,7 @@ class Stream:
     """
 
     _made = 0
+    _known: weakref.WeakValueDictionary[tuple[Device, int], Stream] = weakref.WeakValueDictionary()
 
     def __init__(self, priority: int = 0, **kwargs: int) -> None:
         if priority != 0:
@@ -68,11 +93,28 @@ class Stream:
         number = kwargs.pop("stream_id", None)
         if kwargs:
             raise ArgumentError(f"Stream: got unknown options {', '.join(kwargs)}; wanted none")
+        self._device = registry.current_device()
+        self._queues = _queues_of(self._device)
+        self._queue: Any = None  # the backend's stream; None is the default one
         if number is None:
             Stream._made += 1
             number = Stream._made
+            if self._queues is not None:
+                with self._naming():
+                    self._queue = self._queues.new_stream()
+            Stream._known[self._device, number] = self
+        elif number != 0 and self._queues is not None:
+            known = Stream._known.get((self._device, number))
+            if known is None:
+                raise ArgumentValueError(
+                    f"Stream: got stream_id={number!r}, and {self._device} has no such stream"
+                )
+            self._queue = known._queue
         self.id = self.stream_id = number
-        self._device = registry.current_device()
+
+    def _naming(self) -> AbstractContextManager[None]:
+        """Return a context manager that names the backend in an unexpected error of it."""
+        return naming(registry.backend(self._device.name), "streams")
 
     @property
     def device_name(self) -> str:
@@ -85,13 +127,23 @@ class Stream:
         return self._device.index
 
     def synchronize(self) -> None:
-        """Wait until the device has finished its work."""
-        _device.synchronize(repr(self._device))
+        """Wait until the work of the stream has finished."""
+        if self._queues is None:
+            _device.synchronize(repr(self._device))
+            return
+        with self._naming():
+            self._queues.synchronize_stream(self._queue)
 
     def query(self) -> bool:
-        """Wait for the device, and return True: its work has finished."""
-        self.synchronize()
-        return True
+        """Return whether the work of the stream has finished; a device with one queue is awaited.
+
+        Such a device cannot be asked.
+        """
+        if self._queues is None:
+            self.synchronize()
+            return True
+        with self._naming():
+            return bool(self._queues.query_stream(self._queue))
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, a new one by default, behind the work so far; return it."""
@@ -100,13 +152,24 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let later work start after an event: work runs in order, so this holds."""
+        """Let later work of this stream start after an event, if that was recorded."""
         if not isinstance(event, Event):
             raise ArgumentError(f"wait_event: got {type(event).__name__}; wanted an Event")
+        event._let_wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let later work start after that of another stream: work runs in order."""
-        _check_stream("wait_stream", stream)
+        """Let later work of this stream start after the work so far of another one."""
+        self.wait_event(_check_stream("wait_stream", stream).record_event())
+
+    def _make_current(self) -> None:
+        """Let this thread's work on the stream's device go to the stream from now on."""
+        if self._queues is not None:
+            with self._naming():
+                self._queues.use_stream(self._queue)
+        if self.id == 0:
+            _current.streams.pop(self._device, None)
+        else:
+            _current.streams[self._device] = self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and (other.id, other._device) == (self.id, self._device)
@@ -129,8 +192,9 @@ class Event:
     """A mark behind the work of a stream (`mindspore.runtime.Event`).
 
     Args:
-        enable_timing: `elapsed_time` may be asked for; `record` then waits for the device.
-        blocking: `wait` waits on the host, too; it does in any case.
+        enable_timing: `elapsed_time` may be asked for; on a device with one queue, `record` then
+            waits for the device.
+        blocking: `wait` waits on the host, too.
 
     Examples:
         >>> import duograph as ms
@@ -147,48 +211,94 @@ class Event:
             if not isinstance(value, bool):
                 raise ArgumentError(f"Event: got {name}={value!r}; wanted True or False")
         self._timing = enable_timing
+        self._blocking = blocking
         self._time: float | None = None
         self._stream: Stream | None = None
+        self._mark: Any = None  # the backend's event
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work so far of a stream, by default the current one."""
-        self._stream = current_stream() if stream is None else _check_stream("record", stream)
-        if self._timing:
-            self._stream.synchronize()
+        found = current_stream() if stream is None else _check_stream("record", stream)
+        if found._queues is not None:
+            with found._naming():
+                self._mark = found._queues.record_event(found._queue, self._timing)
+        elif self._timing:
+            found.synchronize()
             self._time = time.perf_counter()
+        self._stream = found
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let later work of a stream start after the mark: work runs in order."""
-        if stream is not None:
-            _check_stream("wait", stream)
+        """Let later work of a stream, by default the current one, start after the mark."""
+        self._let_wait(current_stream() if stream is None else _check_stream("wait", stream))
+
+    def _let_wait(self, stream: Stream) -> None:
+        """Let later work of `stream` start after the mark; wait here where it cannot."""
+        if self._stream is None:
+            return
+        if self._blocking or self._stream._device is not stream._device:
+            self.synchronize()
+        elif stream._queues is not None:
+            with stream._naming():
+                stream._queues.wait_event(stream._queue, self._mark)
 
     def synchronize(self) -> None:
         """Wait until the work before the mark has finished."""
-        if self._stream is not None:
-            self._stream.synchronize()
+        stream = self._stream
+        if stream is None:
+            return
+        if stream._queues is None:
+            stream.synchronize()
+            return
+        with stream._naming():
+            stream._queues.synchronize_event(self._mark)
 
     def query(self) -> bool:
-        """Wait for the work before the mark, and return True: it has finished."""
-        self.synchronize()
-        return True
+        """Return whether the work before the mark has finished, as `Stream.query` does."""
+        stream = self._stream
+        if stream is None:
+            return True
+        if stream._queues is None:
+            return stream.query()
+        with stream._naming():
+            return bool(stream._queues.query_event(self._mark))
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds from this event to another one.
+        """Return the milliseconds from this event to another one of the device; wait for both.
 
         Raises:
-            RuntimeError: one of them was not recorded, or was made without `enable_timing`.
+            RuntimeError: one of them was not recorded, or was made without `enable_timing`, or they
+                are of two devices.
         """
         if not isinstance(end_event, Event):
             raise ArgumentError(f"elapsed_time: got {type(end_event).__name__}; wanted an Event")
-        if self._time is None or end_event._time is None:
+        begin, end = self._stream, end_event._stream
+        if begin is None or end is None or not (self._timing and end_event._timing):
             raise UnsupportedOpError(
                 "elapsed_time: got an event without a time; wanted two that were made with "
                 "enable_timing=True and recorded"
             )
-        return (end_event._time - self._time) * 1000.0
+        if begin._device is not end._device:
+            raise UnsupportedOpError(
+                f"elapsed_time: got events of {begin._device} and {end._device}; wanted two of one "
+                "device"
+            )
+        if begin._queues is None:
+            assert self._time is not None and end_event._time is not None
+            return (end_event._time - self._time) * 1000.0
+        self.synchronize()
+        end_event.synchronize()
+        with begin._naming():
+            return float(begin._queues.elapsed_time(self._mark, end_event._mark))
 
 
-_current: dict[Device, Stream] = {}
+class _Current(threading.local):
+    """The current streams of a thread, by device; the default one is not listed."""
+
+    def __init__(self) -> None:
+        self.streams: dict[Device, Stream] = {}
+
+
+_current = _Current()
 
 
 def default_stream() -> Stream:
@@ -202,21 +312,21 @@ def communication_stream() -> Stream:
 
 
 def current_stream() -> Stream:
-    """Return the current stream of the current device."""
-    return _current.get(registry.current_device()) or default_stream()
+    """Return this thread's current stream of the current device."""
+    return _current.streams.get(registry.current_device()) or default_stream()
 
 
 def set_cur_stream(stream: Stream) -> None:
-    """Make a stream the current one of its device.
+    """Make a stream the current one of its device, for this thread.
 
     Raises:
         TypeError: no Stream.
     """
-    _current[_check_stream("set_cur_stream", stream)._device] = stream
+    _check_stream("set_cur_stream", stream)._make_current()
 
 
 class StreamCtx:
-    """A context in which a stream is the current one (`mindspore.runtime.StreamCtx`).
+    """A context in which a stream is this thread's current one (`mindspore.runtime.StreamCtx`).
 
     Args:
         ctx_stream: the stream, or None for the present one.
@@ -228,8 +338,8 @@ class StreamCtx:
 
     def __enter__(self) -> None:
         if self._stream is not None:
-            self._before = _current.get(self._stream._device)
-            _current[self._stream._device] = self._stream
+            self._before = _current.streams.get(self._stream._device)
+            self._stream._make_current()
 
     def __exit__(
         self,
@@ -239,10 +349,13 @@ class StreamCtx:
     ) -> None:
         if self._stream is None:
             return
-        if self._before is None:
-            _current.pop(self._stream._device, None)
-        else:
-            _current[self._stream._device] = self._before
+        if self._before is not None:
+            self._before._make_current()
+            return
+        _current.streams.pop(self._stream._device, None)
+        if self._stream._queues is not None:
+            with self._stream._naming():
+                self._stream._queues.use_stream(None)
 
 
 def synchronize() -> None:

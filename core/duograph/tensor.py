@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .backend import registry
+from .backend.dlpack import HOST, source_of
+from .backend.dlpack import array_of as array_of_dlpack
+from .backend.dlpack import device_of as dlpack_device_of
 from .backend.plugin_checks import from_device
+from .device_copies import Shared, imported
 from .dtype import EXTENSIONS, DType, as_dtype, float32, int4
 from .errors import (
     ArgumentError,
@@ -28,7 +32,16 @@ from .errors import (
 )
 from .host_arrays import Array, array_of, python_number, shape_tuple
 from .option_checks import check_options
-from .placement import commit, commit_lock, device_of, materialise, release, watched
+from .placement import (
+    Arriving,
+    commit,
+    commit_lock,
+    device_of,
+    materialise,
+    release,
+    settle,
+    watched,
+)
 from .runtime_state import runtime_state, staged_builder, thread_state
 from .tensor_printing import tensor_text
 from .types import TensorType
@@ -242,12 +255,14 @@ class Tensor(TensorMethods):
     @property
     def device(self) -> str:
         """The tensor's device, such as ``"CPU:0"``, or the current one for data on no device."""
+        if hasattr(self, "_init") and isinstance(self._init, Arriving):
+            return repr(self._init.device)
         return repr(self._type.device or registry.current_device())
 
     @property
     def has_init(self) -> bool:
         """True until the Initializer of a tensor made with `init` has run."""
-        return hasattr(self, "_init")
+        return hasattr(self, "_init") and not isinstance(self._init, Arriving)
 
     def dim(self) -> int:
         """Return the number of axes of the tensor."""
@@ -375,16 +390,48 @@ class Tensor(TensorMethods):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.asnumpy().__dlpack__(**kwargs)
+    def __dlpack__(self, **options: Any) -> Any:
+        """Return a DLPack capsule: `stream`, `max_version`, `dl_device`, `copy` as in the protocol.
+
+        It shares the memory on the tensor's device if the backend can do that, else it has a copy
+        on the host.
+        """
+        return self._shared().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.asnumpy().__dlpack_device__()
+        return self._shared().__dlpack_device__()
+
+    def _shared(self) -> Shared:
+        """Return the tensor's memory as an object with ``__dlpack__``, after `asnumpy`'s checks."""
+        if self._type.level:
+            _check_reader(self)
+        builder = staged_builder()
+        if builder is not None:
+            builder.look_at(self)
+        settle(self)
+        if self._type.device is None:
+            with commit_lock:
+                materialise(self)
+        if watched:
+            release(self._buf)
+        return Shared(self._type, self._buf)
 
     @staticmethod
-    def from_dlpack(capsule: Any) -> Tensor:
-        """Return a tensor that shares the memory of an object with `__dlpack__`."""
-        return from_numpy(np.from_dlpack(capsule))
+    def from_dlpack(dlpack: Any) -> Tensor:
+        """Return a tensor that shares the memory of an object with `__dlpack__`, or of a capsule.
+
+        Memory of the host becomes host data, which is copied if it is read-only or not dense.
+        Memory of another device is used where it is, on the current device if that has it.
+
+        Raises:
+            BufferError: no device here can use the memory.
+            TypeError: no such object, or its elements have a type that duograph lacks.
+        """
+        source = source_of(dlpack)
+        where = dlpack_device_of(source)
+        if where == HOST:
+            return from_numpy(array_of_dlpack(source))
+        return Tensor._make(*imported(source, where))
 
     @staticmethod
     def from_numpy(array: Array) -> Tensor:

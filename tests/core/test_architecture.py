@@ -27,7 +27,7 @@ LAYERS = [
     ("backend",),
     ("op_signature",),
     ("op",),
-    ("placement", "tensor"),
+    ("placement", "device_copies", "tensor"),
     ("call_errors",),
     ("ir",),
     ("backend.codegen",),

@@ -171,3 +171,40 @@ def test_threads_share_a_compiled_function() -> None:
     assert len(found) == 4
     for a in found:
         np.testing.assert_allclose(a, want, rtol=1e-5)
+
+
+# ---- DLPack -------------------------------------------------------------------------------------
+
+
+def test_tensors_share_memory_with_pytorch() -> None:
+    import torch
+    from duograph_torch.translations import DTYPES
+
+    for dtype in (d for d in DTYPES if d is not ms.uint32):
+        x = Tensor(np.ones((2, 3)), dtype, device="Torch") + Tensor(0, dtype, device="Torch")
+        shared = torch.from_dlpack(x)
+        assert shared.data_ptr() == x._buf.data_ptr()
+        shared[0, 0] = 0
+        assert not x.asnumpy()[0, 0]
+        y = x.move_to("CPU").move_to("Torch")
+        assert (y.dtype, y.device) == (dtype, "Torch:0")
+        assert y._buf.data_ptr() != x._buf.data_ptr()
+        np.testing.assert_array_equal(y.asnumpy(), x.asnumpy())
+    x = Tensor([1, 2**32 - 1], ms.uint32, device="Torch")
+    with pytest.raises(BufferError, match="uint32 is held as int64"):
+        x._shared()._own(None, None, False)
+    np.testing.assert_array_equal(np.from_dlpack(x), [1, 2**32 - 1])  # a copy
+    np.testing.assert_array_equal(x.move_to("CPU").move_to("Torch").asnumpy(), [1, 2**32 - 1])
+    with pytest.raises(ms.errors.DTypeError, match="Torch:0: got a uint64 tensor"):
+        Tensor([1], ms.uint64, device="CPU").move_to("Torch")
+
+
+def test_moves_from_and_to_pytorch_make_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = ms.backend.registry.backend("Torch")
+    x = Tensor(np.ones((2, 3), np.float32), device="Torch")
+    for name in ("copy_in", "copy_out"):
+        monkeypatch.setattr(type(backend), name, None)
+    y = x.move_to("CPU")
+    assert y.device == "CPU:0"
+    gradient = ms.grad(lambda v: (v * v).move_to("Torch").sum())(y)
+    np.testing.assert_array_equal(gradient.asnumpy(), 2 * np.ones((2, 3)))

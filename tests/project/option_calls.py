@@ -43,8 +43,6 @@ CALLS = {
     "Tensor.topk": "x.topk(1, {})",
     "Tensor.sort": "x.sort({})",
     "Tensor.argsort": "x.argsort({})",
-    "Tensor.move_to": "x.move_to('CPU', {})",
-    "Tensor.to": "x.to('CPU', {})",
     "Tensor.copy_": "ms.Tensor([1.0, 2.0]).copy_(x, {})",
     "Tensor.data_sync": "x.data_sync({})",
     "ops.index_add": f"ops.index_add({_PARAMETER}, ms.Tensor([1]), ops.ones((1, 2)), 0, {{}})",

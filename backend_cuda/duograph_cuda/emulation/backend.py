@@ -24,6 +24,8 @@ class CudaEmulated(Cuda):
     """
 
     name = "CUDA-emulated"
+    # DLPack's type for devices of no known kind: no other library takes this memory for a GPU's
+    dlpack_kinds = (12,)
 
     @staticmethod
     def find_library() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import enum
+import itertools
 import os
 import tempfile
 import threading
@@ -20,13 +21,14 @@ import numpy as np
 from duograph.backend.locks import new_lock
 
 from .compiler import HostCompiler
+from .streams import EmulatedStreams
 
 __all__ = ["EmulatedDriver"]
 
 GUARD = 256
 BESIDE = 0xA5
-# The only context and the only stream.
-CONTEXT, STREAM = 0xC0, 0
+# The context of the first device.
+CONTEXT = 0xC0
 
 
 class CUresult(enum.IntEnum):
@@ -37,6 +39,7 @@ class CUresult(enum.IntEnum):
     CUDA_ERROR_OUT_OF_MEMORY = 2
     CUDA_ERROR_INVALID_IMAGE = 200
     CUDA_ERROR_NOT_FOUND = 500
+    CUDA_ERROR_NOT_READY = 600
     CUDA_ERROR_LAUNCH_FAILED = 719
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
 
@@ -80,6 +83,7 @@ class EmulatedDriver:
         compiler: builds the library that runs kernels.
         limit: memory of the device in bytes.
         seed: seeds the random order in which blocks and threads run.
+        devices: number of devices, which share the memory.
 
     Attributes:
         lose: if set, the next launch reports that the device was lost.
@@ -91,8 +95,11 @@ class EmulatedDriver:
     CUevent_flags = CUevent_flags
     CUstreamCaptureMode = CUstreamCaptureMode
 
-    def __init__(self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1) -> None:
+    def __init__(
+        self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1, devices: int = 1
+    ) -> None:
         self.compiler = compiler
+        self.devices = devices
         self.seed = seed
         self._machine: ctypes.CDLL | None = None
         self.lock = new_lock()
@@ -107,6 +114,8 @@ class EmulatedDriver:
         self.text = ""
         self.lose = False
         self.capture: list[Any] | None = None
+        self.streams = EmulatedStreams()
+        self.numbers = itertools.count(1)
 
     def machine(self) -> ctypes.CDLL:
         """Return the library that runs emulated CUDA kernels, built at the first call."""
@@ -128,7 +137,7 @@ class EmulatedDriver:
         return _OK, 13000
 
     def cuDeviceGetCount(self) -> Answer:
-        return _OK, 1
+        return _OK, self.devices
 
     def cuDeviceGet(self, index: int) -> Answer:
         return _OK, index
@@ -143,7 +152,7 @@ class EmulatedDriver:
         return _OK, {16: 4, 75: 9, 76: 0}[int(attribute)]
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Answer:
-        return _OK, CONTEXT
+        return _OK, CONTEXT + device
 
     def cuCtxGetCurrent(self) -> Answer:
         return _OK, getattr(self.threads, "context", 0)
@@ -160,12 +169,24 @@ class EmulatedDriver:
         return _OK, ctypes.cast(self.pointers[text], ctypes.c_void_p).value, 0
 
     def cuStreamCreate(self, flags: int) -> Answer:
-        return _OK, STREAM
+        return _OK, self.streams.create(getattr(self.threads, "context", 0))
 
     def cuStreamSynchronize(self, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuStreamSynchronize")
+        return (CUresult(self.streams.run(stream)),)
+
+    def cuStreamQuery(self, stream: int) -> Answer:
+        return (CUresult.CUDA_ERROR_NOT_READY if self.streams.lists[stream] else _OK,)
+
+    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuStreamWaitEvent")
+        self.streams.wait(stream, event)
         return (_OK,)
+
+    def cuCtxSynchronize(self) -> Answer:
+        return (CUresult(self.streams.run_all()),)
 
     def cuGetErrorName(self, code: Code) -> Answer:
         return _OK, code.name.encode()
@@ -183,8 +204,11 @@ class EmulatedDriver:
         )
 
     def _bad(self, code: Code, text: str, *rest: Any) -> Answer:
+        return (self._failed(code, text), *rest)
+
+    def _failed(self, code: Code, text: str) -> Code:
         self.text = text
-        return (code, *rest)
+        return code
 
     # ---- memory ---------------------------------------------------------------------------------
 
@@ -210,6 +234,7 @@ class EmulatedDriver:
         if self.capture is not None:
             return self._captures("cuMemFree")
         with self.lock:
+            self.streams.run_all()
             _, nbytes = self.buffers.pop(pointer)
             self.in_use -= nbytes
         return (_OK,)
@@ -224,42 +249,67 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuEventCreate(self, flags: int) -> Answer:
-        return _OK, 1
+        return _OK, next(self.numbers)
 
     def cuEventDestroy(self, event: int) -> Answer:
         return (_OK,)
 
     def cuEventRecord(self, event: int, stream: int) -> Answer:
-        return self._captures("cuEventRecord") if self.capture is not None else (_OK,)
+        if self.capture is not None:
+            return self._captures("cuEventRecord")
+        self.streams.record(event, stream)
+        return (_OK,)
 
     def cuEventQuery(self, event: int) -> Answer:
-        return (_OK,)
+        return (_OK if self.streams.finished(event) else CUresult.CUDA_ERROR_NOT_READY,)
 
     def cuEventSynchronize(self, event: int) -> Answer:
-        return (_OK,)
+        return (CUresult(self.streams.synchronize(event)),)
 
-    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
+    def cuEventElapsedTime(self, begin: int, end: int) -> Answer:
+        return _OK, self.streams.elapsed(begin, end)
+
+    def _copy(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
+        """Queue a copy; memory of the host that is not page-locked is read or written at once."""
+
+        def move() -> int:
+            ctypes.memmove(target, source, nbytes)
+            return 0
+
+        return (CUresult(self.streams.put(stream, move)),)
+
+    def cuMemcpyHtoDAsync(self, target: int, source: Any, nbytes: int, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuMemcpyHtoDAsync")
-        ctypes.memmove(target, source, nbytes)
-        return (_OK,)
+        if source in self.pinned:
+            return self._copy(target, source, nbytes, stream)
+        kept = ctypes.string_at(source, nbytes)
+        return (
+            CUresult(self.streams.put(stream, lambda: ctypes.memmove(target, kept, nbytes) * 0)),
+        )
 
     def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuMemcpyDtoHAsync")
-        if source not in self.buffers or nbytes > self.buffers[source][1]:
+        if not self._holds(source, nbytes):
             return self._bad(
                 CUresult.CUDA_ERROR_INVALID_VALUE, f"a copy of {nbytes} bytes reads past a buffer"
             )
-        ctypes.memmove(target, source, nbytes)
-        return (_OK,)
+        answer = self._copy(target, source, nbytes, stream)
+        return answer if target in self.pinned else (CUresult(self.streams.run(stream)),)
+
+    def cuMemcpyPeerAsync(
+        self, target: int, to: int, source: int, of: int, nbytes: int, stream: int
+    ) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuMemcpyPeerAsync")
+        return self._copy(target, source, nbytes, stream)
 
     def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
         if self.capture is not None:
             self.capture.append((self.cuMemcpyDtoDAsync, (target, source, nbytes, stream), ()))
-        else:
-            ctypes.memmove(target, source, nbytes)
-        return (_OK,)
+            return (_OK,)
+        return self._copy(target, source, nbytes, stream)
 
     # ---- graphs: captured calls, to be repeated ------------------------------------------
 
@@ -324,8 +374,8 @@ class EmulatedDriver:
         parameters: int,
         extra: int,
     ) -> Answer:
-        arity, name = self.functions[function]
-        if self.capture is not None:
+        arity, _ = self.functions[function]
+        if self.capture is not None or self.streams.queues:
             given = [
                 ctypes.c_uint64.from_address(place or 0).value
                 for place in (ctypes.c_void_p * arity).from_address(parameters)
@@ -333,25 +383,46 @@ class EmulatedDriver:
             slots = (ctypes.c_uint64 * max(arity, 1))(*given)
             start = ctypes.addressof(slots)
             places = (ctypes.c_void_p * max(arity, 1))(*[start + 8 * k for k in range(arity)])
-            call = (function, gx, gy, gz, bx, by, bz, shared, stream, ctypes.addressof(places), 0)
-            self.capture.append((self.cuLaunchKernel, call, (slots, places)))
-            return (_OK,)
+            sizes = (gx, gy, gz, bx, by, bz, shared)
+            kept = slots, places
+            if self.capture is not None:
+                call = (function, *sizes, stream, ctypes.addressof(places), 0)
+                self.capture.append((self.cuLaunchKernel, call, kept))
+                return (_OK,)
+
+            def later(kept: Any = kept) -> Code:
+                return self._launch(function, sizes, ctypes.addressof(kept[1]))
+
+            return (CUresult(self.streams.put(stream, later)),)
+        return (self._launch(function, (gx, gy, gz, bx, by, bz, shared), parameters),)
+
+    def _launch(self, function: int, sizes: tuple[int, ...], parameters: int) -> Code:
+        """Run a kernel; return the result code."""
+        arity, name = self.functions[function]
+        gx, gy, gz, bx, by, bz, shared = sizes
         grid, block = (ctypes.c_uint * 3)(gx, gy, gz), (ctypes.c_uint * 3)(bx, by, bz)
         with self.lock:
             if self.lose:
-                return self._bad(CUresult.CUDA_ERROR_LAUNCH_FAILED, "lost on purpose")
+                return self._failed(CUresult.CUDA_ERROR_LAUNCH_FAILED, "lost on purpose")
             machine = self.machine()
             if machine.dg_launch(function, grid, block, shared, parameters):
                 text = machine.dg_problem().decode()
-                return self._bad(CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: {text}")
+                return self._failed(CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: {text}")
             places = (ctypes.c_void_p * arity).from_address(parameters)
             for place in places:
                 pointer = ctypes.c_uint64.from_address(place or 0).value
                 if pointer in self.buffers and not self._guarded(pointer):
-                    return self._bad(
+                    return self._failed(
                         CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: a thread wrote beside a buffer"
                     )
-        return (_OK,)
+        return _OK
+
+    def _holds(self, pointer: int, nbytes: int) -> bool:
+        """Return whether a range of bytes is inside a buffer."""
+        known = self.buffers.get(pointer)
+        if known is not None:
+            return nbytes <= known[1]
+        return any(p <= pointer and pointer + nbytes <= p + b[1] for p, b in self.buffers.items())
 
     def _guarded(self, pointer: int) -> bool:
         whole, nbytes = self.buffers[pointer]

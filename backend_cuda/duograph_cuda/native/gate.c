@@ -76,6 +76,37 @@ static void left(Gate *gate, void *before) {
     if (before) gate->set_current(before); /* another library's */
 }
 
+/* Return the stream of this thread's launches. */
+static void *stream_of(Gate *gate) {
+    if (gate->n_chosen) {
+        unsigned long me = PyThread_get_thread_ident();
+        for (int k = 0; k < gate->n_chosen; k++)
+            if (gate->chosen[k].thread == me) return gate->chosen[k].stream;
+    }
+    return gate->stream;
+}
+
+static PyObject *Gate_choose(Gate *gate, PyObject *arguments) {
+    unsigned long long stream;
+    unsigned long thread;
+    int k = 0;
+    if (!PyArg_ParseTuple(arguments, "Kk", &stream, &thread)) return NULL;
+    while (k < gate->n_chosen && gate->chosen[k].thread != thread) k++;
+    if (!stream) {
+        if (k < gate->n_chosen) gate->chosen[k] = gate->chosen[--gate->n_chosen];
+        Py_RETURN_NONE;
+    }
+    if (k == gate->n_chosen) {
+        struct choice *more = PyMem_Realloc(gate->chosen, (k + 1) * sizeof *more);
+        if (!more) return PyErr_NoMemory();
+        gate->chosen = more;
+        gate->n_chosen++;
+    }
+    gate->chosen[k].thread = thread;
+    gate->chosen[k].stream = (void *)(uintptr_t)stream;
+    Py_RETURN_NONE;
+}
+
 static PyObject *Gate_enter(Gate *gate, PyObject *unused) {
     void *before;
     if (pass(gate)) return NULL;
@@ -91,14 +122,14 @@ static PyObject *Gate_leave(Gate *gate, PyObject *before) {
 }
 
 static PyObject *Gate_launch_graph(Gate *gate, PyObject *graph) {
-    void *before, *handle = PyLong_AsVoidPtr(graph);
+    void *before, *handle = PyLong_AsVoidPtr(graph), *stream = stream_of(gate);
     int code;
     if (PyErr_Occurred() || pass(gate)) return NULL;
     gate->in_flight++;
     gate->launches++;
     Py_BEGIN_ALLOW_THREADS
     code = entered(gate, &before);
-    if (!code) code = gate->launch_graph(handle, gate->stream);
+    if (!code) code = gate->launch_graph(handle, stream);
     left(gate, before);
     Py_END_ALLOW_THREADS
     gate->in_flight--;
@@ -140,12 +171,15 @@ static void Gate_dealloc(Gate *gate) {
     PyTypeObject *type = Py_TYPE((PyObject *)gate);
     PyObject_GC_UnTrack(gate);
     Gate_clear(gate);
+    PyMem_Free(gate->chosen);
     freefunc release_object = PyType_GetSlot(type, Py_tp_free);
     release_object(gate);
     Py_DECREF(type);
 }
 
 static PyMethodDef Gate_methods[] = {
+    {"choose", (PyCFunction)Gate_choose, METH_VARARGS,
+     "Let the launches of a thread go to a stream, or to the gate's own for 0."},
     {"enter", (PyCFunction)Gate_enter, METH_NOARGS,
      "Make the device's context current on this thread; return another one that was current, or 0."},
     {"leave", (PyCFunction)Gate_leave, METH_O, "Make the context that `enter` returned current again."},
@@ -223,15 +257,14 @@ static PyObject *Kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *n
 static int launched(Kernel *kernel, void **parameters) {
     Gate *gate = kernel->gate;
     const unsigned *g = kernel->grid, *b = kernel->block;
-    void *before;
+    void *before, *stream = stream_of(gate);
     int code;
     gate->in_flight++;
     gate->launches++;
     Py_BEGIN_ALLOW_THREADS
     code = entered(gate, &before);
     if (!code)
-        code = gate->launch(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], kernel->shared, gate->stream, parameters,
-                            NULL);
+        code = gate->launch(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], kernel->shared, stream, parameters, NULL);
     left(gate, before);
     Py_END_ALLOW_THREADS
     gate->in_flight--;

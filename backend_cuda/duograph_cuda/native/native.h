@@ -41,6 +41,8 @@ typedef struct {
     int depth;                 /* how often it holds the device */
     int in_flight;             /* launches of other threads that run without the GIL */
     unsigned long long launches;
+    struct choice { unsigned long thread; void *stream; } *chosen; /* threads whose launches go to another stream */
+    int n_chosen;
     PyObject *lock, *refuse, *failed;
 } Gate;
 

@@ -29,6 +29,11 @@ struct Pool {
     uint64_t listed[2][LISTS / 64]; /* which lists have blocks */
     unsigned long long small_limit, reserved, in_use, peak, allocations;
     char caching;
+    /* With several streams, released blocks wait in `deferred`, linked by `next`; `collect` moves them to `collected`, and
+     * `settle` frees those. `join` is called if more than `kept` bytes wait and no block serves a request. */
+    PyObject *join;
+    Block *deferred, *collected;
+    unsigned long long waiting, kept;
 };
 
 PyTypeObject *Memory_type;
@@ -127,8 +132,7 @@ static void join(Block *block, Block *after) {
     free(after);
 }
 
-static void release(Pool *pool, Block *block) {
-    pool->in_use -= block->asked;
+static void free_block(Pool *pool, Block *block) {
     if (block->after && !block->after->used) {
         take_out(pool, block->after);
         join(block, block->after);
@@ -140,6 +144,17 @@ static void release(Pool *pool, Block *block) {
         block = before;
     }
     insert(pool, block);
+}
+
+static void release(Pool *pool, Block *block) {
+    pool->in_use -= block->asked;
+    if (!pool->join) {
+        free_block(pool, block);
+        return;
+    }
+    block->next = pool->deferred;
+    pool->deferred = block;
+    pool->waiting += block->size;
 }
 
 /* Ask the driver for a segment; return it as one block that is in no list. */
@@ -181,6 +196,12 @@ static PyObject *Pool_allocate(Pool *pool, PyObject *const *arguments, Py_ssize_
         return PyObject_CallMethod(pool->lender, "allocate", "KO", nbytes, arguments[1]);
     unsigned long long size = pool->caching ? (nbytes + GRANULE - 1) / GRANULE * GRANULE : nbytes;
     Block *block = pool->caching ? find(pool, nbytes <= pool->small_limit, size) : NULL;
+    if (!block && pool->join && pool->waiting > pool->kept) {
+        PyObject *answer = PyObject_CallNoArgs(pool->join);
+        if (!answer) return NULL;
+        Py_DECREF(answer);
+        block = pool->caching ? find(pool, nbytes <= pool->small_limit, size) : NULL;
+    }
     if (block) take_out(pool, block);
     else if (!(block = segment(pool, size, nbytes, arguments[1]))) return NULL;
     block->used = 1;
@@ -242,16 +263,45 @@ static PyObject *Pool_lend(Pool *pool, PyObject *lender) {
     return before ? before : Py_NewRef(Py_None);
 }
 
+static PyObject *Pool_defer(Pool *pool, PyObject *arguments) {
+    PyObject *join;
+    if (!PyArg_ParseTuple(arguments, "KO", &pool->kept, &join)) return NULL;
+    set_reference(&pool->join, join);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Pool_collect(Pool *pool, PyObject *unused) {
+    while (pool->deferred) {
+        Block *block = pool->deferred;
+        pool->deferred = block->next;
+        block->next = pool->collected;
+        pool->collected = block;
+    }
+    pool->waiting = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Pool_settle(Pool *pool, PyObject *unused) {
+    while (pool->collected) {
+        Block *block = pool->collected;
+        pool->collected = block->next;
+        free_block(pool, block);
+    }
+    Py_RETURN_NONE;
+}
+
 static int Pool_traverse(Pool *pool, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)pool));
     Py_VISIT(pool->take);
     Py_VISIT(pool->lender);
+    Py_VISIT(pool->join);
     return 0;
 }
 
 static int Pool_clear(Pool *pool) {
     Py_CLEAR(pool->take);
     Py_CLEAR(pool->lender);
+    Py_CLEAR(pool->join);
     return 0;
 }
 
@@ -272,6 +322,10 @@ static void Pool_dealloc(Pool *pool) {
 }
 
 static PyMethodDef Pool_methods[] = {
+    {"defer", (PyCFunction)Pool_defer, METH_VARARGS,
+     "Keep released blocks from now on; call `join` if more than `limit` bytes are kept and a request finds no block."},
+    {"collect", (PyCFunction)Pool_collect, METH_NOARGS, "Note which kept blocks the next `settle` frees."},
+    {"settle", (PyCFunction)Pool_settle, METH_NOARGS, "Free the blocks that `collect` noted."},
     {"allocate", (PyCFunction)(void (*)(void))Pool_allocate, METH_FASTCALL,
      "Return a Memory of `nbytes` bytes; `what` names the request in errors."},
     {"trim", (PyCFunction)Pool_trim, METH_NOARGS, "Remove all unused segments; return their (address, bytes)."},
@@ -353,11 +407,19 @@ static PyMemberDef Memory_members[] = {
     {"nbytes", T_ULONGLONG, offsetof(Memory, nbytes), READONLY, "size in bytes"},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Memory, weak), READONLY, NULL},
     {NULL}};
+static PyObject *Memory_borrowed(Memory *memory, void *unused) {
+    return PyBool_FromLong(memory->owner && PyObject_TypeCheck(memory->owner, Memory_type));
+}
+
+static PyGetSetDef Memory_getset[] = {
+    {"borrowed", (getter)Memory_borrowed, NULL, "whether the memory is that of another handle", NULL},
+    {NULL}};
 static PyType_Slot Memory_slots[] = {
     {Py_tp_doc, "Handle that owns device memory; Memory(pointer, nbytes, owner) shares that of `owner`."},
     {Py_tp_new, Memory_new},
     {Py_tp_dealloc, Memory_dealloc},
     {Py_tp_methods, Memory_methods},
+    {Py_tp_getset, Memory_getset},
     {Py_tp_members, Memory_members},
     {0}};
 static PyType_Spec Memory_spec = {"duograph_cuda._native.Memory", sizeof(Memory), 0, Py_TPFLAGS_DEFAULT, Memory_slots};

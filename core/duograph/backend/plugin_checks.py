@@ -8,13 +8,14 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
-from ..errors import BackendError
+from ..dtype import DType, as_dtype
+from ..errors import BackendError, DuographError
 from .costs import Costs
 from .prepared import Handle, LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
@@ -29,9 +30,13 @@ __all__ = [
     "call_text",
     "checked_costs",
     "checked_reason",
+    "checked_copy",
+    "checked_dlpack_device",
+    "checked_import",
     "checked_specs",
     "error_text",
     "from_device",
+    "naming",
     "shown_value",
     "to_device",
 ]
@@ -41,6 +46,7 @@ REQUIRED_METHODS = ("devices", "copy_in", "copy_out", "prepare")
 OPTIONAL_METHODS = (
     "available", "from_host", "exclusive", "nbytes", "synchronize", "compiles", "compile", "costs",
     "compile_graph", "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
+    "copy_between", "copy_out_async", "dlpack_device", "to_dlpack", "from_dlpack", "streams",
 )  # fmt: skip
 FALLBACKS = ("off", "warn", "on")
 _NAME = "a string without spaces and colons, such as 'MyDevice'"
@@ -381,7 +387,18 @@ def from_device(
         BackendError: the backend returned something else. Code that trusts the type of a tensor
             would read past the end of such an array.
     """
-    found = backend.copy_out(handle, shape, dtype, device_id)
+    return checked_array(backend, "copy_out", backend.copy_out(handle, shape, dtype, device_id),
+                         shape, dtype)  # fmt: skip
+
+
+def checked_array(
+    backend: Backend, method: str, found: object, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Return the array that a method of a backend returned, if it has the given shape and dtype.
+
+    Raises:
+        BackendError: it is something else.
+    """
     if (
         isinstance(found, np.ndarray)
         and found.shape == shape
@@ -390,5 +407,86 @@ def from_device(
         return found
     got = array_text(found) if isinstance(found, np.ndarray) else shown_value(found)
     raise BackendError(
-        f"{backend.name}: copy_out() returned {got}; wanted an array of {dtype} {list(shape)}"
+        f"{backend.name}: {method}() returned {got}; wanted an array of {dtype} {list(shape)}"
+    )
+
+
+# ---- copies between devices, DLPack --------------------------------------------------------------
+
+
+@contextmanager
+def naming(backend: Backend, method: str) -> Iterator[None]:
+    """Return a context manager that names the backend and the method in an unexpected error.
+
+    Errors of duograph, of memory and indices, and the refusals of DLPack pass unchanged.
+
+    Raises:
+        BackendError: any other exception was raised inside.
+    """
+    try:
+        yield
+    except (DuographError, MemoryError, IndexError, BufferError):
+        raise
+    except Exception as error:
+        raise BackendError(f"{backend.name}: {method}() raised {error_text(error)}") from error
+
+
+def checked_copy(
+    backend: Backend, method: str, found: Handle, source: Handle, nbytes: int, device_id: int
+) -> Handle:
+    """Return the handle of a copy that a method of a backend made.
+
+    Raises:
+        BackendError: it is the copied handle itself, or has less memory.
+    """
+    if found is source and nbytes:
+        raise BackendError(
+            f"{backend.name}: {method}() returned the handle that it was to copy; wanted a handle "
+            "of other memory, or None"
+        )
+    has = backend.nbytes(found, device_id)
+    if has is not None and has < nbytes:
+        raise BackendError(
+            f"{backend.name}: {method}() returned memory of {has} bytes; wanted {nbytes}"
+        )
+    return found
+
+
+def checked_dlpack_device(backend: Backend, device_id: int) -> tuple[int, int] | None:
+    """Return the DLPack device of a backend's device, or None.
+
+    Raises:
+        BackendError: `dlpack_device` failed, or returned no pair of ints.
+    """
+    with naming(backend, "dlpack_device"):
+        found = backend.dlpack_device(device_id)
+    if found is None:
+        return None
+    if isinstance(found, tuple) and len(found) == 2 and all(map(_is_int, found)):
+        return found
+    raise BackendError(
+        f"{backend.name}: dlpack_device() returned {shown_value(found)}; wanted DLPack's device "
+        "type and number, such as (2, 0), or None"
+    )
+
+
+def checked_import(backend: Backend, found: object) -> tuple[Handle, tuple[int, ...], DType]:
+    """Return the handle, the shape and the dtype that `from_dlpack` of a backend returned.
+
+    Raises:
+        BackendError: it returned something else, or a dtype that the backend does not declare.
+    """
+    if isinstance(found, tuple) and len(found) == 3:
+        handle, shape, dtype = found
+        if (
+            handle is not None
+            and isinstance(shape, tuple)
+            and all(_is_int(n) and n >= 0 for n in shape)
+            and isinstance(dtype, np.dtype)
+            and any(dtype == known.np for known in backend.dtypes)
+        ):
+            return handle, shape, as_dtype(dtype)
+    raise BackendError(
+        f"{backend.name}: from_dlpack() returned {shown_value(found)}; wanted a handle, a shape "
+        "and a NumPy dtype among those of the backend, or None"
     )

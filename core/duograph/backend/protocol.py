@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..op import Op
     from ..types import TensorType
     from .program import Program
+    from .streams import Streams
 
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
@@ -220,6 +221,72 @@ class Backend:
         None if the backend has no such compiler. Without a call, duograph compiles the graph by the
         other methods.
         """
+        return None
+
+    # ---- copies without the host, DLPack, streams: optional -------------------------------------
+
+    def copy_between(
+        self,
+        handle: Handle,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        source_id: int,
+        target_id: int,
+    ) -> Handle | None:
+        """Copy a buffer to new memory of another device of this backend, or of the same device.
+
+        It may return before the copy is done, if later work on both devices waits for it. None: the
+        devices cannot; the values are then copied through the host.
+        """
+        return None
+
+    def copy_out_async(
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        """Start a copy to the host; return a function that waits for it and returns the array.
+
+        The core keeps `handle` until then, and calls the function once. None: there are no such
+        copies; the core uses `copy_out`.
+        """
+        return None
+
+    def dlpack_device(self, device_id: int) -> tuple[int, int] | None:
+        """Return the DLPack device type and number of a device's memory, or None: it has none."""
+        return None
+
+    def to_dlpack(
+        self,
+        handle: Handle,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        device_id: int,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+    ) -> Any:
+        """Return a DLPack capsule that shares the memory of a buffer and keeps its handle alive.
+
+        `stream` and `max_version` are those of the protocol's ``__dlpack__``: work that the
+        consumer puts on `stream` afterwards must see the values. `backend.dlpack.capsule_of` makes
+        capsules.
+
+        Raises:
+            BufferError: this memory cannot be shared.
+        """
+        raise BufferError(f"{self.name}: its memory has no DLPack")
+
+    def from_dlpack(
+        self, source: Any, device_id: int, copy: bool
+    ) -> tuple[Handle, tuple[int, ...], np.dtype[Any]] | None:
+        """Return (handle, shape, dtype) of the memory of an object with ``__dlpack__``.
+
+        The handle shares that memory and keeps it alive, or has a copy where the memory is not
+        dense, or with `copy`. `backend.dlpack.array_of` reads `source`. None, or BufferError: this
+        device cannot use such memory.
+        """
+        return None
+
+    def streams(self, device_id: int) -> Streams | None:
+        """Return the queues of a device, among which users choose, or None: it has only one."""
         return None
 
     # ---- memory ---------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ..backend import registry
 from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
 from ..errors import ArgumentError, DeviceError, MissingRuleError
 from ..op import Op, drop_tables, numbers
-from ..placement import check_index, commit
+from ..placement import check_index, commit, settle
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
@@ -110,6 +110,9 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
             if like is None and i >= op.promote_from:
                 like = x._type.dtype
             own = x._type.device
+            if own is None and hasattr(x, "_init"):
+                settle(x)
+                own = x._type.device
             if own is not None and own is not device:
                 if device is not None:
                     raise DeviceError(

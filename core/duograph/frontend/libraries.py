@@ -98,6 +98,7 @@ _UNMODELLED = (
     "duograph.train.model",
     "duograph.train.serialization",
     "duograph.train.summary",
+    "duograph.utils",
 )
 # Functions that draw random numbers; all others of that module read or set the random state.
 _DRAWING = {"next_state", "host_uniform", "host_normal", "philox"}

@@ -237,7 +237,8 @@ def _tensor_to(
     """Convert to a dtype, move to a device, or both.
 
     ``x.to(ms.float16)``, ``x.to("CPU")``, or ``x.to(other)`` for the dtype and device of a tensor.
-    Without `copy`, a tensor that is there already is returned itself.
+    Without `copy`, a tensor that is there already is returned itself. `non_blocking` is the
+    opposite of `blocking` in `move_to`.
     """
     for value in args:
         if isinstance(value, Tensor):
@@ -252,7 +253,7 @@ def _tensor_to(
     own = out._type.device
     if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
         return identity(self) if copy and out is self else out
-    return out.move_to(device)
+    return out.move_to(device, not non_blocking)
 
 
 def _names_dtype(text: str) -> bool:

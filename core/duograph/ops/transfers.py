@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.custom import custom_gradient
+from ..device_copies import copied, copied_out_later
 from ..dtype import DType, promote
-from ..placement import commit, device_of
+from ..placement import Arriving, commit, device_of, settle
 from ..runtime_state import staged_builder
 from ..tensor import Tensor, install_recorded_values
 from ..types import Device
@@ -29,8 +30,14 @@ __all__: list[str] = []
 def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     """Return a copy of the tensor on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
 
-    Gradients flow back to the device of the tensor. A compiled function runs on one device: a
-    function that moves tensors between two runs line by line.
+    Devices that can copy without the host do so. Gradients flow back to the device of the tensor. A
+    compiled function runs on one device: a function that moves tensors between two runs line by
+    line.
+
+    Args:
+        to: the device.
+        blocking: wait for the values. False: the copy may be under way when the call returns, and
+            the first use of the result waits for it.
 
     Raises:
         RuntimeError: no such device here.
@@ -52,15 +59,46 @@ def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     def backward(x: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor]:
         return (dout.move_to(repr(x._type.committed_device)),)
 
-    moved: Tensor = custom_gradient(lambda x: _copied_to(x, device), backward, (self,), "move_to")
+    def forward(x: Tensor) -> Tensor:
+        return _copied_to(x, device, blocking)
+
+    moved: Tensor = custom_gradient(forward, backward, (self,), "move_to")
     return moved
 
 
-def _copied_to(x: Tensor, device: Device) -> Tensor:
-    """Return a new Tensor on `device` with a copy of the values of `x`."""
-    made = Tensor._make(x._type.plain, x.asnumpy())
-    if x._type.device is not None:
-        made._buf = np.array(made._buf)
+@tensor_method("to_dlpack")
+def _tensor_to_dlpack(self: Tensor) -> object:
+    """Return a DLPack capsule that shares the tensor's memory, for one consumer.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.Tensor.from_dlpack(ms.Tensor([1.0, 2.0]).to_dlpack()))
+        [1. 2.]
+    """
+    return self.__dlpack__()
+
+
+def _copied_to(x: Tensor, device: Device, blocking: bool) -> Tensor:
+    """Return a new Tensor on `device` with a copy of the values of `x`.
+
+    The host has no part in the copy if the backends can do without it. Otherwise, and without
+    `blocking`, the new Tensor waits for its values at its first use.
+    """
+    settle(x)
+    type_ = x._type
+    if type_.device is None:
+        made = Tensor._make(type_.plain, x.asnumpy())
+        commit(made, device)
+        return made
+    handle = copied(type_, x._buf, device)
+    if handle is not None:
+        return Tensor._make(type_.plain.on(device), handle)
+    wait = None if blocking else copied_out_later(type_, x._buf)
+    if wait is not None:
+        made = Tensor._make(type_.plain, None)
+        made._init = Arriving(wait, device)
+        return made
+    made = Tensor._make(type_.plain, np.array(x.asnumpy()))
     commit(made, device)
     return made
 

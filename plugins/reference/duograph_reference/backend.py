@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from duograph.backend.dlpack import HOST, array_of, capsule_of
 from duograph.backend.protocol import Backend, DeviceInfo
 from duograph.dtype import ALL, STORAGE
 from duograph.op import Op
@@ -38,6 +39,28 @@ class Reference(Backend):
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Any:
         return array
+
+    def dlpack_device(self, device_id: int) -> tuple[int, int]:
+        return HOST
+
+    def to_dlpack(
+        self,
+        handle: Any,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        device_id: int,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+    ) -> Any:
+        return capsule_of(handle.reshape(shape), max_version=max_version)
+
+    def from_dlpack(
+        self, source: Any, device_id: int, copy: bool
+    ) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+        array = array_of(source)
+        if copy or not (array.flags.c_contiguous and array.flags.writeable):
+            array = np.array(array, order="C")
+        return array, array.shape, array.dtype
 
     def prepare(
         self,

@@ -12,16 +12,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from duograph.backend.dlpack import HOST, device_of
 from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.dtype import DType, uint32
 from duograph.errors import DeviceMemoryError
 from duograph.ir.graph import Graph
 from duograph.op import Op
 from duograph.types import TensorType
 
-from .translations import DTYPES, WrongIndex, translated
+from .translations import DTYPES, TORCH_DTYPES, WrongIndex, translated
 from .whole_graphs import compiled, compiler, refusal
 
 __all__ = ["Torch"]
+
+# The dtypes of tensors that share the memory of PyTorch's; uint32 is held as another one.
+_DLPACK_DTYPES: dict[torch.dtype, DType] = {
+    held: dtype for dtype, held in TORCH_DTYPES.items() if dtype is not uint32
+}
 
 
 class Torch(Backend):
@@ -58,6 +65,37 @@ class Torch(Backend):
         if dtype.name == "bfloat16":
             return values.view(torch.int16).numpy().view(dtype)
         return values.numpy().astype(dtype, copy=False)
+
+    def dlpack_device(self, device_id: int) -> tuple[int, int]:
+        return HOST
+
+    def to_dlpack(
+        self,
+        handle: torch.Tensor,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        device_id: int,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+    ) -> Any:
+        if dtype == np.uint32:
+            raise BufferError("Torch: uint32 is held as int64")
+        shared = handle.reshape(shape).contiguous().resolve_conj().resolve_neg()
+        return torch.utils.dlpack.to_dlpack(shared)
+
+    def from_dlpack(
+        self, source: Any, device_id: int, copy: bool
+    ) -> tuple[torch.Tensor, tuple[int, ...], np.dtype[Any]] | None:
+        if device_of(source) != HOST:
+            return None
+        found = torch.from_dlpack(source)
+        if found.dtype == torch.uint32:
+            return found.to(torch.int64), tuple(found.shape), np.dtype(np.uint32)
+        dtype = _DLPACK_DTYPES.get(found.dtype)
+        if dtype is None:
+            raise BufferError(f"Torch: got memory of {found.dtype}, which this device lacks")
+        own = found.clone(memory_format=torch.contiguous_format) if copy else found.contiguous()
+        return own, tuple(found.shape), dtype.np
 
     def prepare(
         self,

@@ -1,0 +1,102 @@
+"""The streams and events of the emulated CUDA driver.
+
+While each context has one stream, work runs at once. With more streams it is queued, and runs as
+late as CUDA allows: when the host or an awaited event needs it. So work that a program forgot to
+order runs in the wrong order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from duograph.backend.locks import new_lock
+
+__all__ = ["EmulatedStreams"]
+
+FIRST = 0x50
+
+
+class EmulatedStreams:
+    """Streams as lists of functions that return a result code; an event is a mark in a list.
+
+    Attributes:
+        pending: the first code other than 0 that queued work returned; the next wait reports it.
+    """
+
+    def __init__(self) -> None:
+        self.lists: dict[int, list[Callable[[], Any]]] = {}
+        self.contexts: list[int] = []
+        self.events: dict[int, tuple[int, Callable[[], Any], list[float]]] = {}
+        self.numbers = itertools.count(1)
+        self.lock = new_lock()
+        self.pending: Any = 0
+
+    @property
+    def queues(self) -> bool:
+        """Whether work is queued: a context has several streams."""
+        return len(set(self.contexts)) < len(self.contexts)
+
+    def create(self, context: int) -> int:
+        with self.lock:
+            stream = FIRST + 16 * len(self.lists)
+            self.lists[stream] = []
+            self.contexts.append(context)
+        return stream
+
+    def put(self, stream: int, work: Callable[[], Any]) -> Any:
+        """Run work at once and return its code, or queue it and return 0."""
+        with self.lock:
+            if self.queues and stream in self.lists:
+                self.lists[stream].append(work)
+                return 0
+            return work()
+
+    def run(self, stream: int, mark: Callable[[], Any] | None = None) -> Any:
+        """Run the work of a stream, up to a mark if it is given; return the code to report."""
+        with self.lock:
+            waiting = self.lists.get(stream, [])
+            while waiting and (mark is None or mark in waiting):
+                code = waiting.pop(0)()
+                self.pending = self.pending or code
+            code, self.pending = self.pending, 0
+        return code
+
+    def run_all(self) -> Any:
+        with self.lock:
+            codes = [self.run(stream) for stream in reversed(list(self.lists))]
+        return next(filter(None, codes), 0)
+
+    # ---- events ---------------------------------------------------------------------------------
+
+    def record(self, event: int, stream: int) -> None:
+        times: list[float] = []
+
+        def mark() -> int:
+            times.append(time.perf_counter())
+            return 0
+
+        with self.lock:
+            self.events[event] = stream, mark, times
+            self.put(stream, mark)
+
+    def wait(self, stream: int, event: int) -> None:
+        """Let later work of a stream run after an event."""
+        found = self.events.get(event)
+        if found is not None:
+            of, mark, _ = found
+            self.put(stream, lambda: self.run(of, mark))
+
+    def synchronize(self, event: int) -> Any:
+        found = self.events.get(event)
+        return 0 if found is None else self.run(found[0], found[1])
+
+    def finished(self, event: int) -> bool:
+        found = self.events.get(event)
+        return found is None or found[1] not in self.lists.get(found[0], [])
+
+    def elapsed(self, begin: int, end: int) -> float:
+        """Return the milliseconds between two events that have been reached."""
+        return 1000 * (self.events[end][2][-1] - self.events[begin][2][-1])

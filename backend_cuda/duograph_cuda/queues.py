@@ -1,0 +1,199 @@
+"""The streams and events of a CUDA device: what `Cuda.streams` returns.
+
+A device begins with one stream, the main one. The first call of `new_stream` makes the device take
+care of several: freed memory is kept until all streams have passed the point where it was freed
+(`join`), uploads are there for every stream, and a copy to the host waits for all of them. CUDA
+graphs and cuDNN always run on the main stream, behind the work of the caller's stream.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from duograph.backend.streams import Streams
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+
+__all__ = ["Queues"]
+
+# Freed memory of at most so many bytes is kept before the streams are joined.
+KEPT = 64 << 20
+# What the driver returns for work that has not finished.
+NOT_READY = 600
+
+
+class _Stream:
+    """A stream of a device; another one may use the driver's stream afterwards."""
+
+    def __init__(self, queues: Queues, handle: Any) -> None:
+        self.queues = queues
+        self.handle = handle
+
+    def __del__(self) -> None:
+        self.queues.idle.append(self.handle)
+
+
+class _Event:
+    """An event of a device; the driver's event is destroyed later, when that is safe."""
+
+    def __init__(self, queues: Queues, handle: Any) -> None:
+        self.queues = queues
+        self.handle = handle
+
+    def __del__(self) -> None:
+        self.queues.old_events.append(self.handle)
+
+
+class _Local(threading.local):
+    """The stream that a thread has chosen, and those that it left for the main one."""
+
+    def __init__(self, queues: Queues) -> None:
+        self.stream: _Stream | None = None
+        self.left: list[_Stream | None] = []
+        self.end = _End(queues)
+
+
+class _End:
+    """Lets a thread's later successor of the same number begin on the main stream."""
+
+    def __init__(self, queues: Queues) -> None:
+        self.gate = queues.device.gate
+        self.thread = threading.get_ident()
+
+    def __del__(self) -> None:
+        self.gate.choose(0, self.thread)
+
+
+class Queues(Streams):
+    """The streams and events of one CUDA device.
+
+    Attributes:
+        handles: the driver's streams, the main one first.
+        idle: those that no `_Stream` uses.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
+        self.handles: list[Any] = [device.main]
+        self.idle: list[Any] = []
+        self.old_events: list[Any] = []
+        self._local = _Local(self)
+
+    def _check(self, name: str, *arguments: Any) -> Any:
+        return self.device.checked("stream", name, *arguments)
+
+    def _handle(self, stream: _Stream | None) -> Any:
+        return self.device.main if stream is None else stream.handle
+
+    # ---- streams --------------------------------------------------------------------------------
+
+    def new_stream(self) -> Any:
+        device = self.device
+        with device.lock:
+            if device.queues is None:
+                device.queues = self
+                device.pool.defer(KEPT, self.join)
+            try:
+                handle = self.idle.pop()
+            except IndexError:
+                handle = self._check("cuStreamCreate", device.stream_flags)
+                self.handles.append(handle)
+        return _Stream(self, handle)
+
+    @property
+    def current(self) -> Any:
+        """The driver's stream of this thread."""
+        return self._handle(self._local.stream)
+
+    def use_stream(self, stream: Any) -> None:
+        self._local.stream = stream
+        self.device.gate.choose(0 if stream is None else int(stream.handle), threading.get_ident())
+
+    def synchronize_stream(self, stream: Any) -> None:
+        self._check("cuStreamSynchronize", self._handle(stream))
+        self._look()
+
+    def query_stream(self, stream: Any) -> bool:
+        return self._finished("cuStreamQuery", self._handle(stream))
+
+    def _finished(self, name: str, handle: Any) -> bool:
+        code, _ = self.device.tried(name, handle)
+        if code and int(code) != NOT_READY:
+            self.device.failed(code, "stream")
+        return not code
+
+    def _look(self) -> None:
+        """Raise the errors that finished kernels have found."""
+        record = self.device.record
+        if record is not None and record.unread:
+            record.look()
+
+    # ---- events ---------------------------------------------------------------------------------
+
+    def record_event(self, stream: Any, timing: bool) -> Any:
+        while self.old_events:
+            self._check("cuEventDestroy", self.old_events.pop())
+        flags = 0 if timing else self.device.no_timing
+        event = _Event(self, self._check("cuEventCreate", flags))
+        self._check("cuEventRecord", event.handle, self._handle(stream))
+        return event
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        self._check("cuStreamWaitEvent", self._handle(stream), event.handle, 0)
+
+    def synchronize_event(self, event: Any) -> None:
+        self._check("cuEventSynchronize", event.handle)
+        self._look()
+
+    def query_event(self, event: Any) -> bool:
+        return self._finished("cuEventQuery", event.handle)
+
+    def elapsed_time(self, begin: Any, end: Any) -> float:
+        return float(self._check("cuEventElapsedTime", begin.handle, end.handle))
+
+    # ---- several streams together ---------------------------------------------------------------
+
+    def order(self, first: list[Any], then: list[Any]) -> None:
+        """Let later work of the streams `then` wait for the work so far of the streams `first`."""
+        for one in first:
+            event = self._check("cuEventCreate", self.device.no_timing)
+            try:
+                self._check("cuEventRecord", event, one)
+                for other in then:
+                    if other is not one:
+                        self._check("cuStreamWaitEvent", other, event, 0)
+            finally:
+                self._check("cuEventDestroy", event)
+
+    def join(self) -> None:
+        """Let all streams wait for each other, and free the memory that was kept until then."""
+        with self.device.lock:
+            self.device.pool.collect()
+            self.order(self.handles, self.handles)
+            self.device.pool.settle()
+
+    def synchronize(self) -> None:
+        """Wait for all streams, and free the memory that was kept until then."""
+        with self.device.lock:
+            self.device.pool.collect()
+            for handle in self.handles:
+                self._check("cuStreamSynchronize", handle)
+            self.device.pool.settle()
+
+    def enter_main(self) -> None:
+        """Let this thread work on the main stream, behind what it did on its own."""
+        local = self._local
+        own = local.stream
+        local.left.append(own)
+        if own is not None:
+            self.order([own.handle], [self.device.main])
+            self.use_stream(None)
+
+    def leave_main(self) -> None:
+        """Undo `enter_main`; the thread's stream goes on behind the work of the main one."""
+        own = self._local.left.pop()
+        if own is not None:
+            self.order([self.device.main], [own.handle])
+            self.use_stream(own)
