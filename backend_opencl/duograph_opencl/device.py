@@ -6,6 +6,8 @@ waits for them when it reads a value.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import os
 import platform
 import weakref
@@ -14,13 +16,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
-from duograph.backend.codegen.dialect import OPENCL
-from duograph.backend.grid import Block, GridDevice, Pool, Scalar
+from duograph.backend.grid import Block, GridDevice, GroupTooLargeError, Pool, Scalar
 from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph.types import Shape
 
-from .probe import first_line
+from .features import Features, dialect_of, features_of
+from .probe import first_line, subgroups_work
 from .programs import build_program, stored_tiles
 
 T = TypeVar("T")
@@ -57,27 +59,38 @@ _FORKED = (
 class Device(GridDevice):
     """One OpenCL device on pyopencl: a `GridDevice` with a context, queue and memory pool."""
 
-    dialect = OPENCL
-
     def __init__(self, device: cl.Device) -> None:
         self.cl_device = device
         self.name = device.name.strip()
         kind = os.environ.get(FORM_VARIABLE, "")
         self.serial = kind != "grid" and bool(device.type & cl.device_type.CPU)
         self.units = device.max_compute_units
-        self.group = _power_of_two(min(256, device.max_work_group_size))
-        self.shared_bytes = device.local_mem_size
-        self.capabilities = _capabilities(device)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, device)
         self.gone = ""  # why this process cannot use the device any more
-        self.options = _options(device)
+        self.features = self._usable(features_of(device))
+        # a work item of a group keeps up to 32 bytes in local memory
+        self.group = _power_of_two(min(256, self.features.group, self.features.local // 32))
+        self.widest = self.group
+        self.shared_bytes = self.features.local
+        self.capabilities = self.features.capabilities
+        self.dialect = dialect_of(self.features)
+        self.options = _options(device, self.features)
         self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
         self._sending: list[tuple[cl.Event, np.ndarray[Any, Any]]] = []
         self._lock = new_lock()
-        self._pool = Pool(self._take, lambda memory: memory.release(), _limit(device), self.name)
+        limit, largest = _limit(device, self.features), self.features.buffer
+        self._pool = Pool(self._take, lambda m: m.release(), limit, self.name, largest)
         _opened.add(self)
+
+    def _usable(self, features: Features) -> Features:
+        """Return the features without subgroups if kernels have no use for them, or they fail."""
+        if features.subgroups and (
+            self.serial or not subgroups_work(self.context, _options(self.cl_device, features))
+        ):
+            return dataclasses.replace(features, subgroups=0)
+        return features
 
     # ---- kernels --------------------------------------------------------------------------------
 
@@ -100,6 +113,7 @@ class Device(GridDevice):
         The function has its own kernel object, which holds the scalars.
         """
         kernel = cl.Kernel(module, name)
+        self._check_group(kernel, name, math.prod(size))
         for k, (dtype, value) in enumerate(scalars):
             kernel.set_arg(buffers + k, np.array(value).astype(dtype.np)[()])
         places = tuple(g * s for g, s in zip(groups, size))
@@ -121,6 +135,22 @@ class Device(GridDevice):
                     self.again(name, error, lambda: launch(handles))
 
         return run
+
+    def _check_group(self, kernel: cl.Kernel, name: str, items: int) -> None:
+        """Raise GroupTooLargeError if a kernel cannot run with `items` work items in a group."""
+        if items == 1:
+            return
+        ask, info = kernel.get_work_group_info, cl.kernel_work_group_info
+        limit = min(ask(info.WORK_GROUP_SIZE, self.cl_device), self.features.kernel_group)
+        local = ask(info.LOCAL_MEM_SIZE, self.cl_device)
+        if local > self.features.local:
+            limit = min(limit, items // 2)
+        if items > limit:
+            raise GroupTooLargeError(
+                f"{name}: {self.name} runs this kernel with at most {limit} work items in a group "
+                f"and {self.features.local} bytes of local memory; got {items} and {local}",
+                limit,
+            )
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
         """Return the exception for an OpenCL error at `what`; the caller raises it.
@@ -264,29 +294,18 @@ class Device(GridDevice):
         )
 
 
-def _capabilities(device: cl.Device) -> frozenset[str]:
-    extensions = device.extensions.split()
-    found = {"int64"}
-    if "cl_khr_fp64" in extensions or device.get_info(cl.device_info.DOUBLE_FP_CONFIG):
-        found.add("fp64")
-    for extension, name in (("cl_khr_fp16", "fp16"), ("cl_khr_subgroups", "subgroups")):
-        if extension in extensions:
-            found.add(name)
-    return frozenset(found)
-
-
-def _options(device: cl.Device) -> list[str]:
-    """Return the OpenCL compiler options for a device.
+def _options(device: cl.Device, features: Features) -> list[str]:
+    """Return the OpenCL compiler options for a device with given features.
 
     Division is exact, as in NumPy, if the device supports that.
     """
     options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
     if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
         options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    return options
+    return options + features.options()
 
 
-def _limit(device: cl.Device) -> int:
+def _limit(device: cl.Device, features: Features) -> int:
     chosen = os.environ.get(LIMIT_VARIABLE)
     if chosen:
         try:
@@ -296,7 +315,7 @@ def _limit(device: cl.Device) -> int:
                 f"{LIMIT_VARIABLE}: got {chosen!r}; wanted a number of bytes"
             ) from None
     share = 3 if device.type & cl.device_type.CPU else 4
-    return device.global_mem_size * share // 4
+    return min(device.global_mem_size * share // 4, (1 << features.address) - 1)
 
 
 def _power_of_two(n: int) -> int:

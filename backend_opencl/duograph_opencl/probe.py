@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyopencl as cl
+from duograph.backend.codegen.dialect import OPENCL
+
+from .features import features_of
 
 _SOURCE = (
     "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
@@ -21,6 +24,12 @@ def probe(device: cl.Device) -> str | None:
     """Run a small kernel on an OpenCL device; return None if the result is right, else why not."""
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
+    if not features_of(device).int64:
+        return "it has no 64-bit integers (extension cles_khr_int64), which kernels count with"
+    if not device.single_fp_config & cl.device_fp_config.ROUND_TO_NEAREST:
+        return "its float32 arithmetic does not round to nearest"
+    if not device.single_fp_config & cl.device_fp_config.INF_NAN:
+        return "its float32 arithmetic has no infinities and NaN"
     try:
         context = cl.Context([device])
         queue = cl.CommandQueue(context, device)
@@ -35,6 +44,41 @@ def probe(device: cl.Device) -> str | None:
     if found.tolist() != [3 * i + 1 for i in range(_ITEMS)]:
         return f"a kernel ran and gave {found.tolist()}"
     return None
+
+
+# 64 work items, each of which adds up the numbers of all in its subgroup.
+_SUBGROUPS = """
+__kernel void probe(__global int *sum, __global int *size) {
+    int x = (int)get_local_id(0) + 1;
+    for (i32 far = DG_SUBGROUP_SIZE() / 2; far > 0; far /= 2) x += DG_SUBGROUP_SHUFFLE(x, far);
+    if (DG_SUBGROUP_PLACE() == 0) sum[DG_SUBGROUP()] = x;
+    size[get_local_id(0)] = DG_SUBGROUP_SIZE() * 100 + DG_SUBGROUPS();
+}
+"""
+
+
+def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
+    """Return whether work items of a subgroup can exchange values by the prelude's macros.
+
+    The subgroups must be of one size, a power of two; `options` are the compiler's.
+    """
+    queue = cl.CommandQueue(context)
+    items = 64
+    found, sizes = np.zeros(items, np.int32), np.zeros(items, np.int32)
+    try:
+        program = cl.Program(context, OPENCL.own_prelude() + _SUBGROUPS)
+        kernel = cl.Kernel(build_uncached(program, options), "probe")
+        buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * items) for _ in range(2)]
+        for k, buffer in enumerate(buffers):
+            kernel.set_arg(k, buffer)
+        cl.enqueue_nd_range_kernel(queue, kernel, (items,), (items,))
+        cl.enqueue_copy(queue, found, buffers[0], is_blocking=True)
+        cl.enqueue_copy(queue, sizes, buffers[1], is_blocking=True)
+    except cl.Error:
+        return False
+    size, count = divmod(int(sizes[0]), 100)
+    alike = bool((sizes == sizes[0]).all()) and size * count == items and size & (size - 1) == 0
+    return alike and int(found[:count].sum()) == items * (items + 1) // 2
 
 
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:

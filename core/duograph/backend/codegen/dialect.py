@@ -30,6 +30,7 @@ from ...dtype import (
     uint64,
 )  # fmt: skip
 from .header_pruning import pruned
+from .header_replacing import replaced
 
 __all__ = ["C", "OPENCL", "Dialect", "GridDialect", "HEADERS", "SUFFIX"]
 
@@ -145,6 +146,10 @@ class GridDialect(Dialect):
         shuffles: whether the work items of a warp of 32 can exchange registers: by DG_SHUFFLE(x,
             bits), which is x of the work item whose lane differs in these bits, and DG_OF_FIRST(x,
             lanes).
+        subgroups: whether the work items of a subgroup, of any power of two of them, can exchange
+            registers: by the macros DG_SUBGROUP... (`prelude_opencl.h`).
+        single: whether float32 functions compute without float64: `floating_single.h` then replaces
+            functions of `floating.h`.
         bounds: format string of the qualifier that tells the compiler how many work items a group
             has; "" if the language has none.
     """
@@ -153,7 +158,14 @@ class GridDialect(Dialect):
     fetch: str = ""
     memory: str = "DG_GLOBAL"
     shuffles: bool = False
+    subgroups: bool = False
+    single: bool = False
     bounds: str = ""
+
+    def prelude_for(self, text: str) -> str:
+        if not self.single:
+            return super().prelude_for(text)
+        return self.own_prelude() + pruned(_single_headers(), text)
 
     def definition(self, name: str, lanes: int = 0) -> str:
         """Return the first part of a kernel's definition: qualifiers, ``void`` and its name.
@@ -170,6 +182,14 @@ class GridDialect(Dialect):
     def accumulate(self, name: str, text: str) -> str:
         """Return the macro call that adds the value `text` to the accumulator `name` of a loop."""
         return f"DG_ADD_TO({name}, {text})"
+
+
+@functools.cache
+def _single_headers() -> str:
+    """Return the shared headers for devices without float64."""
+    floating, *others = ((_HERE / name).read_text() for name in HEADERS)
+    single = (_HERE / "floating_single.h").read_text()
+    return "\n".join((replaced(floating, single), *others))
 
 
 C = Dialect(name="C", prelude_file="prelude_c.h")

@@ -1,8 +1,9 @@
 """Print how a group of work items (a thread block) combines a value of each to one result.
 
 `loop_printer` calls `group_reduction`. Afterwards every work item has the result. In languages with
-`GridDialect.shuffles`, work items of a warp of 32 exchange values by registers. In others, they
-combine halves of the group through shared memory. The order of combination is fixed.
+`GridDialect.shuffles`, work items of a warp of 32 exchange values by registers; with
+`GridDialect.subgroups` those of a subgroup do, whose size the kernel asks. In others, they
+combine halves of the group through shared memory. The order of combination is fixed on a device.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def group_reduction(
             If the language shuffles, it may be a power of two below 32: then each such part of a
             warp is combined for itself.
     """
+    if dialect.subgroups:
+        return _by_subgroups(combine, acc, shared)
     if not dialect.shuffles:
         combined = combine.text(f"{shared}[lane]", f"{shared}[lane + far]")
         return [
@@ -59,6 +62,24 @@ def group_reduction(
         f"{acc} = {shared}[0];",
         f"for (i32 warp = 1; warp < {lanes // WARP}; warp++) {{",
         f"    {combine.text(acc, f'{shared}[warp]')}",
+        "}",
+        "DG_BARRIER();",
+    ]
+
+
+def _by_subgroups(combine: Combine, acc: str, shared: str) -> list[str]:
+    """Return `group_reduction`'s lines for a group whose subgroups can exchange registers."""
+    return [
+        "for (i32 far = DG_SUBGROUP_SIZE() / 2; far > 0; far /= 2) {",
+        f"    const {SUFFIX[combine.dtype]} other = DG_SUBGROUP_SHUFFLE({acc}, far);",
+        f"    {combine.text(acc, 'other')}",
+        "}",
+        # the partners of an exchange may differ in the sign of a zero: one of them counts
+        f"if (DG_SUBGROUP_PLACE() == 0) {shared}[DG_SUBGROUP()] = {acc};",
+        "DG_BARRIER();",
+        f"{acc} = {shared}[0];",
+        "for (i32 part = 1; part < DG_SUBGROUPS(); part++) {",
+        f"    {combine.text(acc, f'{shared}[part]')}",
         "}",
         "DG_BARRIER();",
     ]

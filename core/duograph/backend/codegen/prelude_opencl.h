@@ -1,6 +1,17 @@
 /* OpenCL C 1.2: types, and the few things that the languages of the C family spell differently. */
 
 #pragma OPENCL FP_CONTRACT OFF
+/* Build options with which a device does without a feature that it has: see features.py of the OpenCL backend. */
+#ifdef DG_WITHOUT_FP64
+#undef cl_khr_fp64
+#undef __opencl_c_fp64
+#define double no_float64_on_this_device
+#endif
+#ifdef DG_WITHOUT_FMA
+#undef __FMA__
+#undef FP_FAST_FMAF
+#undef FP_FAST_FMA
+#endif
 typedef char i8;
 typedef short i16;
 typedef int i32;
@@ -42,28 +53,35 @@ DG_PACKS(f64)
 #endif
 #define DG_UNROLL _Pragma("unroll")
 
-#ifdef __clang__
+#if defined(__clang__) && !defined(DG_WITHOUT_PRAGMAS)
 /* DG_INDEPENDENT: the iterations of the next loop are independent. DG_ANY_ORDER: it sums, in any order. */
 #define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 /* The same for loops of fused regions; with 32 elements per iteration they were 1.7 times as fast as by LLVM's choice. */
 #define DG_REGION_LOOP                                                                                       \
     _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2)")
 #define DG_ANY_ORDER _Pragma("clang loop vectorize(enable)")
-#define DG_ADD_TO(sum, x) { _Pragma("clang fp reassociate(on)") sum += x; }
 #else
 #define DG_INDEPENDENT
 #define DG_REGION_LOOP
 #define DG_ANY_ORDER
+#endif
+/* clang 11 and older refuse this pragma, and vendors' compilers are built on those */
+#if defined(__clang__) && __clang_major__ >= 12 && !defined(DG_WITHOUT_PRAGMAS)
+#define DG_ADD_TO(sum, x) { _Pragma("clang fp reassociate(on)") sum += x; }
+#else
 #define DG_ADD_TO(sum, x) sum += x;
 #endif
 
 DG_FN u32 dg_bits_f32(f32 x) { return as_uint(x); }
 DG_FN f32 dg_from_bits_f32(u32 x) { return as_float(x); }
-/* a * b + c, rounded once where that is fast; PoCL has the instruction and does not define FP_FAST_FMAF */
-#if defined(__clang__) && defined(__FMA__)
+/* a * b + c, rounded once where that is fast. Devices that do not define FP_FAST_FMAF may have the instruction all the
+ * same (PoCL), or one that multiplies and adds: DG_FUSE lets the compiler take it. */
+#ifdef DG_WITHOUT_FMA
+#define DG_FUSE
+#elif defined(__clang__) && !defined(DG_WITHOUT_PRAGMAS)
 #define DG_FUSE _Pragma("clang fp contract(on)")
 #else
-#define DG_FUSE
+#define DG_FUSE _Pragma("OPENCL FP_CONTRACT ON")
 #endif
 #ifdef FP_FAST_FMAF
 #define DG_FMA_F32(a, b, c) fma(a, b, c)
@@ -74,6 +92,12 @@ DG_FN f32 dg_from_bits_f32(u32 x) { return as_float(x); }
 #define DG_FMA_F64(a, b, c) fma(a, b, c)
 #else
 #define DG_FMA_F64(a, b, c) a * b + c
+#endif
+/* a * b - p for the rounded product p; by() computes it without the instruction */
+#ifdef FP_FAST_FMAF
+#define DG_PRODUCT_ERROR(a, b, p, by) fma(a, b, -(p))
+#else
+#define DG_PRODUCT_ERROR(a, b, p, by) by(a, b, p)
 #endif
 DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { DG_FUSE return DG_FMA_F32(a, b, c); }
 #if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
@@ -96,8 +120,14 @@ DG_SIXTEEN(f64, double16, DG_FMA_F64)
 #endif
 
 #define DG_TO_BF16(x, by) by(x)
+#ifdef DG_WITH_FP16 /* the device converts float16 by an instruction */
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define DG_TO_F16(x, by) as_ushort((half)(x))
+#define DG_FROM_F16(x, by) (f32)as_half((ushort)(x))
+#else
 #define DG_TO_F16(x, by) by(x)
 #define DG_FROM_F16(x, by) by(x)
+#endif
 
 #define DG_SQRT_F32 sqrt
 #define DG_SQRT_F64 sqrt
@@ -112,3 +142,24 @@ DG_FN void dg_atomic_add_u32(volatile __global u32 *p, u32 x) { atomic_add(p, x)
 DG_FN void dg_atomic_max_i32(volatile __global i32 *p, i32 x) { atomic_max(p, x); }
 /* replaces 0 by x; returns whether it did, which happens for one work item only */
 DG_FN i32 dg_atomic_claim_i32(volatile __global i32 *p, i32 x) { return atomic_cmpxchg(p, 0, x) == 0; }
+
+/* ---- subgroups -------------------------------------------------------------------------------- */
+
+/* The number of work items in the subgroup, the item's place in it, and the subgroup's in the group; their number; and
+ * x of the item whose place differs in the given bits. */
+#ifdef DG_WITH_SUBGROUPS
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+#if DG_WITH_SUBGROUPS == 1
+#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
+#define DG_SUBGROUP_SHUFFLE(x, bits) sub_group_shuffle_xor(x, (uint)(bits))
+#else
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#define DG_SUBGROUP_SHUFFLE(x, bits) intel_sub_group_shuffle_xor(x, (uint)(bits))
+#endif
+#define DG_SUBGROUP_SIZE() ((i32)get_sub_group_size())
+#define DG_SUBGROUP_PLACE() ((i32)get_sub_group_local_id())
+#define DG_SUBGROUP() ((i32)get_sub_group_id())
+#define DG_SUBGROUPS() ((i32)get_num_sub_groups())
+#endif

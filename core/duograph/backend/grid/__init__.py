@@ -14,9 +14,11 @@ then, with a kernel for each op and fused regions. This package opens no device 
    x)``; ``DG_PACK(T, N)`` (a structure with the member ``T v[N]``, aligned to its size or 16 bytes)
    and ``DG_UNROLL`` (the line before a loop that must be unrolled); ``DG_TO_BF16(x, by)``,
    ``DG_TO_F16`` and ``DG_FROM_F16`` (the device's conversion, or ``by(x)``); ``DG_SHUFFLE`` and
-   ``DG_OF_FIRST`` if the dialect `shuffles`; ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``,
-   ``DG_LIBM_*`` as in `prelude_c.h`; ``dg_atomic_add_i32/u32``, ``dg_atomic_max_i32``,
-   ``dg_atomic_claim_i32``. `prelude_opencl.h` is the example. Nothing may be compiled with
+   ``DG_OF_FIRST`` if the dialect `shuffles`, ``DG_SUBGROUP...`` if it has `subgroups`;
+   ``DG_PRODUCT_ERROR(a, b, p, by)`` if it is `single` (the error of the rounded product p, or
+   ``by(a, b, p)``); ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``, ``DG_LIBM_*`` as in
+   `prelude_c.h`; ``dg_atomic_add_i32/u32``, ``dg_atomic_max_i32``, ``dg_atomic_claim_i32``.
+   `prelude_opencl.h` is the example. Nothing may be compiled with
    contraction of ``a*b + c`` or with fast mathematics.
 2. **A driver**: a subclass of `GridDevice` (`device.py`): `build` a source, make a `launcher` of a
    kernel, allocate, copy in and out, synchronize; `Pool` (`memory.py`) may hold its buffers.
@@ -39,7 +41,7 @@ elements or rows for each work item, in groups of one.
 """
 
 from .backend import GridBackend
-from .device import GridDevice, Launch, Plan, Scalar
+from .device import GridDevice, GroupTooLargeError, Launch, Plan, Scalar
 from .kernel_writer import Kernel
 from .memory import Block, Pool
 from .table import KERNELS, kernel
@@ -49,6 +51,7 @@ __all__ = [
     "Block",
     "GridBackend",
     "GridDevice",
+    "GroupTooLargeError",
     "KERNELS",
     "Kernel",
     "Launch",

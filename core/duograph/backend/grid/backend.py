@@ -30,7 +30,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
     random,
     reductions,
 )
-from .device import GridDevice, Launch, Plan
+from .device import GridDevice, Launch, Plan, fitting
 from .elementwise import elementwise
 from .fused_regions import compile_regions
 from .index_errors import RECORD, SIZE, IndexRecord
@@ -105,10 +105,14 @@ class GridBackend(Backend):
         results = op.infer_types(types, attributes)
         if any(t is not None and t.dtype not in self.dtypes for t in (*types, *results)):
             return None
-        plan = self.plan(device, op, types, results, attributes)
-        if plan is None or callable(plan):
-            return plan
-        return self.call(device, op.name, plan, len(types), results)
+
+        def prepared(planned: GridDevice) -> Call | None:
+            plan = self.plan(planned, op, types, results, attributes)
+            if plan is None or callable(plan):
+                return plan
+            return self.call(device, op.name, plan, len(types), results)
+
+        return fitting(device, prepared)
 
     def plan(
         self,
@@ -182,7 +186,8 @@ class GridBackend(Backend):
         return None
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
-        return compile_regions(self, self.device(device_id), regions)
+        device = self.device(device_id)
+        return fitting(device, lambda planned: compile_regions(self, device, planned, regions))
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         """Return a function of buffer handles that launches a kernel, which is built at once."""
@@ -197,8 +202,12 @@ class GridBackend(Backend):
         if device.record is None:
             words = TensorType.of((SIZE,), int64)
             handle = device.allocate(words.nbytes, "record of indices")
-            clear = self.launcher(device, "record of indices", fill_launch(device, words, 0, 0))
-            device.record = IndexRecord(handle, device.copy_out, clear)
+
+            def clearing(planned: GridDevice) -> Callable[..., None]:
+                fill = fill_launch(planned, words, 0, 0)
+                return self.launcher(device, "record of indices", fill)
+
+            device.record = IndexRecord(handle, device.copy_out, fitting(device, clearing))
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:

@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ...dtype import DType
+from ...errors import DeviceError
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
 from .index_errors import IndexRecord
@@ -21,7 +23,9 @@ from .tiles import GroupTiles, Tiles
 if TYPE_CHECKING:
     from .matmul import Matmul
 
-__all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
+__all__ = ["GridDevice", "GroupTooLargeError", "Launch", "Plan", "Scalar", "fitting"]
+
+T = TypeVar("T")
 
 # A kernel argument other than a buffer: its dtype and its value.
 Scalar = tuple[DType, Any]
@@ -60,6 +64,20 @@ class Plan:
 
     launches: tuple[Launch, ...]
     scratch: tuple[int, ...] = ()
+
+
+class GroupTooLargeError(DeviceError):
+    """A compiled kernel cannot run with as many work items in a group as its launch has.
+
+    A kernel's own limit depends on the registers and the shared memory that the compiler gave it.
+
+    Attributes:
+        limit: the most work items that a group may have; at least 1.
+    """
+
+    def __init__(self, message: str, limit: int) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class GridDevice:
@@ -111,6 +129,10 @@ class GridDevice:
         """Return a function of `buffers` buffer handles that launches a kernel and does not wait.
 
         Launches run in order. The caller may drop a handle as soon as the function has returned.
+
+        Raises:
+            GroupTooLargeError: the kernel cannot run with groups of that size; `fitting` then plans
+                smaller ones.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
@@ -121,6 +143,16 @@ class GridDevice:
         compute the offset of each element.
         """
         return None
+
+    def narrowed(self, group: int) -> GridDevice:
+        """Return a description of this device with groups of at most `group` work items.
+
+        It is for plans only: the device itself builds and launches their kernels.
+        """
+        narrow = copy.copy(self)
+        narrow.group = min(self.group, group)
+        narrow.widest = min(self.widest, group)
+        return narrow
 
     def allocate(self, nbytes: int, what: str) -> Handle:
         """Return a buffer handle that owns `nbytes` (possibly 0) bytes of device memory.
@@ -158,3 +190,22 @@ class GridDevice:
     def compiler(self) -> str:
         """Return a line that names the kernel compiler and its version, for `duograph devices`."""
         return self.dialect.name
+
+
+def fitting(device: GridDevice, make: Callable[[GridDevice], T]) -> T:
+    """Return `make(device)`; if a kernel's groups are too large, that of a narrower device.
+
+    `make` plans launches for the device it is given and builds them on `device`.
+
+    Raises:
+        GroupTooLargeError: a kernel does not run even with the smallest groups.
+    """
+    planned = device
+    while True:
+        try:
+            return make(planned)
+        except GroupTooLargeError as error:
+            if planned.group == 1:
+                raise
+            limit = max(1, min(error.limit, planned.group // 2))
+            planned = planned.narrowed(1 << (limit.bit_length() - 1))

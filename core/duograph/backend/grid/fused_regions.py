@@ -26,7 +26,7 @@ from ..codegen.row_schedule import row_program
 from ..codegen.scheduling import Target, element_program
 from ..prepared import PreparedCall
 from ..protocol import Call
-from .device import GridDevice, Launch, Plan, Scalar
+from .device import GridDevice, GroupTooLargeError, Launch, Plan, Scalar
 from .index_errors import RECORD, number_of
 from .kernel_writer import ceil_div, stretch
 from .movement import copy_launch, fill_launch
@@ -175,9 +175,9 @@ def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
 
 
 def compile_regions(
-    backend: GridBackend, device: GridDevice, graphs: Sequence[Graph]
+    backend: GridBackend, device: GridDevice, planned: GridDevice, graphs: Sequence[Graph]
 ) -> list[Call | str]:
-    """Compile fused regions for a device.
+    """Compile fused regions for a device; `planned` is it, or it with smaller groups (`fitting`).
 
     Returns a prepared call for each region, or the reason why the device cannot compile it.
     """
@@ -185,7 +185,7 @@ def compile_regions(
     splits: dict[int, Split] = {}
     plans: dict[int, RegionPlan | None] = {}
     for k, graph in enumerate(graphs):
-        split = None if device.serial else split_scatter(backend, device, graph)
+        split = None if device.serial else split_scatter(backend, planned, graph)
         if isinstance(split, str):
             found[k] = split
             continue
@@ -199,9 +199,9 @@ def compile_regions(
     for begin in range(0, len(order), PER_SOURCE):
         keys = order[begin : begin + PER_SOURCE]
         names = {k: f"region{at}_{_hint(graphs[k])}" for at, k in enumerate(keys)}
-        planned = {k: p for k in keys if (p := plans[k]) is not None}
-        made = region_plans(device, list(planned.values()), [names[k] for k in planned])
-        launches = dict(zip(planned, made))
+        regions = {k: p for k in keys if (p := plans[k]) is not None}
+        made = region_plans(planned, list(regions.values()), [names[k] for k in regions])
+        launches = dict(zip(regions, made))
         for k in keys:
             n_params, plan_ = graphs[k].n_params, launches.get(k)
             whole = joined(splits[k], plan_, n_params) if k in splits else launches[k]
@@ -228,6 +228,8 @@ def _call(
     try:
         run = backend.call(device, name, plan, graph.n_params, results, graph.single)
         return PreparedCall(run, over) if over and not isinstance(run, PreparedCall) else run
+    except GroupTooLargeError:
+        raise  # all regions are planned again
     except (DeviceError, UnsupportedOpError) as error:
         _warn(backend.name, str(error))
         return str(error)

@@ -74,10 +74,10 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
     """Return the launch of a matmul in which a group of work items computes each result tile."""
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     acc = SUFFIX[sum_dtype(x.dtype)]
-    side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
+    side = next(n for n in (16, 8, 4, 2, 1) if n * n <= device.group)
     chosen = device.tiles if isinstance(device.tiles, GroupTiles) else GROUP[0]
     tile, deep = side * chosen.each, chosen.deep
-    while 2 * deep * (tile + 1) * sum_dtype(x.dtype).itemsize > device.shared_bytes:
+    while deep > 1 and 2 * deep * (tile + 1) * sum_dtype(x.dtype).itemsize > device.shared_bytes:
         deep //= 2
     tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
     k = Kernel(device, "matmul", problem.extent)

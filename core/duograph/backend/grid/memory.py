@@ -41,18 +41,25 @@ class Pool:
         free: function that returns a buffer to the driver.
         limit: most bytes in use and cached together.
         name: name of the device, for messages.
+        largest: most bytes of one buffer; None if only `limit` counts.
 
     Work on a device runs in order, so a buffer may be reused before the kernels that used it have
     run.
     """
 
     def __init__(
-        self, take: Callable[[int], Any], free: Callable[[Any], None], limit: int, name: str
+        self,
+        take: Callable[[int], Any],
+        free: Callable[[Any], None],
+        limit: int,
+        name: str,
+        largest: int | None = None,
     ) -> None:
         self.take = take
         self.free = free
         self.limit = limit
         self.name = name
+        self.largest = limit if largest is None else largest
         self.in_use = self.cached = self.peak = self.allocations = self.hits = 0
         self._free: dict[int, list[Any]] = {}
         self._lock = new_lock()
@@ -65,6 +72,8 @@ class Pool:
                 `what`.
         """
         size = _class_of(nbytes)
+        if size > self.largest:
+            size = self._exact(nbytes, what)
         with self._lock:
             found = self._free.get(size)
             if found:
@@ -77,6 +86,15 @@ class Pool:
             if self.in_use > self.peak:
                 self.peak = self.in_use
         return Block(memory, size, self)
+
+    def _exact(self, nbytes: int, what: str) -> int:
+        """Return the size of a buffer whose size class is past the largest buffer: its own."""
+        if nbytes <= self.largest or self.largest >= self.limit:
+            return max(nbytes, 1)
+        raise DeviceMemoryError(
+            f"{what}: no memory for {nbytes} bytes on {self.name}: one buffer there has at most "
+            f"{self.largest} bytes. Work on smaller tensors"
+        )
 
     def _fresh(self, size: int, nbytes: int, what: str) -> Any:
         self.allocations += 1

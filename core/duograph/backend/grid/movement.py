@@ -20,7 +20,7 @@ from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div, element, stretch
 from .strides import dense, merged, split_at
 from .table import Types, kernel
-from .tiled_copy import LANES, Side, tiled_copy
+from .tiled_copy import LANES, Side, tile_bytes, tiled_copy
 
 __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 
@@ -63,7 +63,9 @@ def copy_launch(
         n *= size
     if len(sizes) > 1 and out_steps[-1] == 1 and in_steps[-1] > 1:
         dense_axis = next((a for a in range(len(sizes) - 1) if in_steps[a] == 1), None)
-        enough = device.serial or device.group >= LANES
+        enough = device.serial or (
+            device.group >= LANES and device.shared_bytes >= tile_bytes(word)
+        )
         least = LEAST_SIDE[device.serial]
         if enough and dense_axis is not None and min(sizes[dense_axis], sizes[-1]) >= least:
             write = _squares if device.serial else tiled_copy

@@ -17,7 +17,7 @@ from ..codegen.packs import fits, pack_type, read_pack, write_pack
 from .device import GridDevice, Launch
 from .kernel_writer import Kernel, ceil_div
 
-__all__ = ["LANES", "Side", "tiled_copy"]
+__all__ = ["LANES", "Side", "tile_bytes", "tiled_copy"]
 
 # One side of a copy: (number of the buffer, strides, offset, its number of words), merged strides.
 Side: TypeAlias = tuple[tuple[int, Any, int, int], Sequence[int]]
@@ -25,6 +25,12 @@ Side: TypeAlias = tuple[tuple[int, Any, int, int], Sequence[int]]
 # Adjacent work items, whose accesses are of LINE bytes together; tiles that follow each other along
 # the source's dense axis before the next ones along the target's: both read and write long runs.
 LANES, LINE, BAND = 32, 128, 8
+
+
+def tile_bytes(word: DType) -> int:
+    """Return the bytes of shared memory that `tiled_copy` needs for elements of a dtype."""
+    side = max(LANES, LINE // word.itemsize)
+    return side * (side + 1) * word.itemsize
 
 
 def tiled_copy(
