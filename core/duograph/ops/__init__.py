@@ -203,6 +203,7 @@ _EARLY = (
 # Families of functions and primitive classes alone, imported late.
 _LATE = (
     "attention_functions",
+    "candidate_sampling",
     "collective",
     "convolution_primitives",
     "data_formats",
