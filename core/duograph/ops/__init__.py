@@ -212,6 +212,7 @@ _LATE = (
     "fourier_axes",
     "higher_order",
     "image_colors",
+    "instance_normalization",
     "linalg_primitives",
     "loops",
     "loss_primitives",
