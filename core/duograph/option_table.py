@@ -65,6 +65,7 @@ _SINK = "batches are fed one by one"
 _FORMAT = "the content of a file tells its format"
 _REDUNDANT = "one process holds all values, so a file has no redundant ones"
 _INTEGRATED = "one process holds all values, so a file always has whole Parameters"
+_WHOLE = "slices of Parameters are not put together; give unified_safetensors_dir"
 _BOOST = "no algorithm changes the training; use amp_level for mixed precision"
 _COMPILED = "there is one way of compiling"
 _FUSION = 'jit_level="O1", the default, fuses ops'
@@ -514,6 +515,16 @@ _TRAINING = (
     *_rows(WORKS, "load_param_into_net", _CHECKPOINTS[1]),
     *_rows(MOOT, "ckpt_to_safetensors", ("processes_num", "files are converted in turn", "4", 1)),
     *_rows(MOOT, "safetensors_to_ckpt", ("processes_num", "files are converted in turn", "4", 1)),
+    *_rows(
+        REFUSED, "load_distributed_checkpoint",
+        ("checkpoint_filenames", _WHOLE, "['a.ckpt']"),
+        ("predict_strategy", _WHOLE, "{}"),
+        ("train_strategy_filename", _WHOLE, "'strategy.ckpt'"),
+    ),
+    *_rows(
+        MOOT, "load_distributed_checkpoint",
+        ("max_process_num", "files are read in turn", "4", 64),
+    ),
     *_rows(WORKS, "export", *_ENCRYPTION),
     *_rows(
         REFUSED, "export",

@@ -5,6 +5,7 @@ The calls see the names of `namespace`. A callable without ``{}`` has no meaning
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import Any
 
@@ -144,6 +145,10 @@ CALLS = {
     "load_param_into_net": "ms.load_param_into_net(net, net.parameters_dict(), {})",
     "CheckpointConfig": "ms.CheckpointConfig({})",
     "ckpt_to_safetensors": "ms.ckpt_to_safetensors(saved(), {})",
+    "load_distributed_checkpoint": (
+        "ms.load_distributed_checkpoint(net, {}, format='safetensors', "
+        "unified_safetensors_dir=folder_of(saved('safetensors')))"
+    ),
     "safetensors_to_ckpt": "ms.safetensors_to_ckpt(saved('safetensors'), {})",
     "export": "ms.export(net, ops.ones((1, 2)), file_name=path, file_format='MINDIR', {})",
     "load": "ms.load(path, {})",
@@ -189,6 +194,7 @@ def namespace(tmp_path: pathlib.Path) -> dict[str, Any]:
 
     return {
         "ms": ms, "np": np, "nn": nn, "ops": ops, "dataset": dataset, "net": net, "saved": saved,
+        "folder_of": os.path.dirname,
         "x": ms.Tensor([1.0, 2.0]), "path": str(tmp_path / "file"), "identity": lambda x: x,
         "scipy": ms.scipy,
     }  # fmt: skip

@@ -409,10 +409,6 @@ WITHOUT_EFFECT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: nn.Dense(3, 2, weight_init=MATRIX, dtype=ms.float16),
         "stays Float32; cast it",
     ),
-    "momentum": (
-        lambda: ops.instance_norm(MATRIX, momentum=0.5),
-        "ops.instance_norm: momentum has no effect",
-    ),
     "start of random masks": (
         lambda: dataset.audio.FrequencyMasking(True, 5, mask_start=2),
         "FrequencyMasking: mask_start has no effect",
@@ -420,14 +416,6 @@ WITHOUT_EFFECT: dict[str, tuple[Callable[[], Any], str]] = {
     "start of random masks in time": (
         lambda: dataset.audio.TimeMasking(True, 5, mask_start=2),
         "TimeMasking: mask_start has no effect",
-    ),
-    "running statistics": (
-        lambda: ops.instance_norm(MATRIX, t(0, 0, 0), t(1, 1, 1)),
-        "ops.instance_norm: running_mean has no effect",
-    ),
-    "momentum of a primitive": (
-        lambda: ops.InstanceNorm(momentum=0.5)(MATRIX, *[t(1, 1, 1)] * 4),
-        "ops.instance_norm: momentum has no effect",
     ),
 }
 
@@ -450,8 +438,6 @@ def test_the_same_calls_without_it_say_nothing(recwarn: pytest.WarningsRecorder)
     nn.Dense(3, 2, weight_init=MATRIX)
     dataset.audio.FrequencyMasking(True, 5)
     dataset.audio.FrequencyMasking(False, 5, mask_start=2)
-    ops.instance_norm(MATRIX)
-    ops.instance_norm(MATRIX, t(0, 0, 0), t(1, 1, 1), use_input_stats=False)
     assert not [w for w in recwarn if w.category is OptionWarning]
     with pytest.raises(TypeError, match="dtype: got 'F'"):
         common.initializer.initializer(MATRIX, dtype="F")

@@ -41,7 +41,7 @@ from ..nn import Cell
 from ..parameter import Parameter
 from ..runtime_state import thread_state
 from ..tensor import Tensor
-from ..train.serialization import _problem, _without_prefix, _write
+from ..train.serialization.files import _problem, _without_prefix, _write
 
 __all__ = ["AMP_BLACK_LIST", "AMP_WHITE_LIST"]
 

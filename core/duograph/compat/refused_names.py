@@ -35,8 +35,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "set_algo_parameters get_algo_parameters reset_algo_parameters",
         _STRATEGY: "build_searched_strategy merge_pipeline_strategys merge_sliced_parameter "
         "rank_list_for_transform restore_group_info_list transform_checkpoint_by_rank "
-        "transform_checkpoints unified_safetensors load_distributed_checkpoint "
-        "load_segmented_checkpoints get_ckpt_path_with_strategy",
+        "transform_checkpoints unified_safetensors get_ckpt_path_with_strategy",
         _SERVER: "set_ps_context get_ps_context",
         _CLUSTER: "TrainFaultTolerance sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "mindio_preload set_mindio_server_info",
@@ -58,7 +57,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "train": {
         _CLUSTER: "TrainFaultTolerance",
         _STRATEGY: "build_searched_strategy merge_sliced_parameter restore_group_info_list "
-        "load_distributed_checkpoint get_ckpt_path_with_strategy",
+        "get_ckpt_path_with_strategy",
     },
     "train.serialization": {
         _STRATEGY: "get_allgather_cell get_parameter_redundancy new_build_searched_strategy "

@@ -203,6 +203,7 @@ _EARLY = (
 # Families of functions and primitive classes alone, imported late.
 _LATE = (
     "attention_functions",
+    "candidate_sampling",
     "collective",
     "convolution_primitives",
     "data_formats",
@@ -211,6 +212,7 @@ _LATE = (
     "fourier_axes",
     "higher_order",
     "image_colors",
+    "instance_normalization",
     "linalg_primitives",
     "loops",
     "loss_primitives",

@@ -14,7 +14,6 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..op_signature import Axes, NewAxis
-from ..option_checks import warn_unused
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of
@@ -32,7 +31,7 @@ from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 from .state import assign
 
 __all__ = [
-    "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "lrn", "l2_normalize",
+    "batch_norm", "layer_norm", "group_norm", "rms_norm", "lrn", "l2_normalize",
     "normalize",
 ]  # fmt: skip
 
@@ -471,47 +470,6 @@ def _(
     given = {k: t._type for k, t in (("weight", weight), ("bias", bias)) if t is not None}
     _check_channels("group_norm", input._type, **given)
     return (input, weight, bias, num_groups, float(eps))
-
-
-@cached_call
-def instance_norm(
-    input: Tensor,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalise each channel of each sample to mean 0 and variance 1 (Ulyanov et al., 2016).
-
-    Args:
-        input: Tensor (N, C, ...), floating.
-        running_mean, running_var: used instead when `use_input_stats` is False; never updated, as a
-            warning says once.
-        weight, bias: Tensors (C,), or None.
-        momentum: of that update; another value than the default warns in the same way.
-        eps: added to the variance.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.instance_norm(ms.ops.ones((2, 4, 3))).shape
-        (2, 4, 3)
-    """
-    kept = "has no effect: running statistics are read or left alone, never updated"
-    if momentum != 0.1:
-        warn_unused("ops.instance_norm", "momentum", kept)
-    if not use_input_stats:
-        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    if running_mean is not None or running_var is not None:
-        warn_unused("ops.instance_norm", "running_mean", f"{kept}, with use_input_stats=True")
-    if input.ndim < 2:
-        raise ShapeError(f"instance_norm: got input of shape {input.shape}; wanted (N, C, ...)")
-    return group_norm(input, weight, bias, input.shape[1], float(eps))
 
 
 @op(dtypes=FLOATING)

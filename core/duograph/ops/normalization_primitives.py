@@ -1,4 +1,4 @@
-"""Primitive classes of normalisation: BatchNorm, LayerNorm, InstanceNorm.
+"""Primitive classes of normalisation: BatchNorm and LayerNorm.
 
 Users construct them. They convert MindSpore's constructor arguments and data formats to calls of
 `normalization.py`, and define no ops.
@@ -16,7 +16,6 @@ from .primitive import Primitive
 __all__ = [
     "BatchNorm",
     "LayerNorm",
-    "InstanceNorm",
 ]
 
 
@@ -111,27 +110,3 @@ class LayerNorm(Primitive):
             out, mean, rstd = normalization.layer_norm_core(x, one, zero, axis, float(self.epsilon))
             out = out * gamma + beta
         return out, mean, 1.0 / (rstd * rstd) - self.epsilon
-
-
-class InstanceNorm(Primitive):
-    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(x, gamma, beta, mean, variance)`.
-
-    Returns (result, mean, variance), with the given mean and variance.
-    """
-
-    def __init__(self, epsilon: float = 1e-5, momentum: float = 0.1) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.momentum = momentum
-
-    def __call__(
-        self, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor
-    ) -> tuple[Tensor, ...]:
-        """Normalise each channel of each item by its own mean and variance, scale and shift.
-
-        Returns (result, `mean`, `variance`): the two arguments are not read and returned unchanged.
-        """
-        out = normalization.instance_norm(
-            input_x, None, None, gamma, beta, True, self.momentum, self.epsilon
-        )
-        return out, mean, variance

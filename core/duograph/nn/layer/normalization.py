@@ -13,6 +13,7 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...ops.instance_normalization import move_statistics
 from ...option_checks import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
@@ -409,6 +410,8 @@ class _InstanceNorm(Cell):
             raise ShapeError(
                 f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on axis 1"
             )
+        if self.training:
+            move_statistics(x, self.moving_mean, self.moving_variance, self.momentum)
         return _group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
 
     def extend_repr(self) -> str:
@@ -422,7 +425,9 @@ class _InstanceNorm(Cell):
 class InstanceNorm2d(_InstanceNorm):
     """Normalises every channel of every sample of (N, C, H, W) (`mindspore.nn.InstanceNorm2d`).
 
-    The statistics are those of each sample, in training and in evaluation.
+    The statistics are those of each sample, in training and in evaluation. In training the moving
+    mean and the moving (unbiased) variance become ``momentum * old + (1 - momentum) * mean over the
+    samples``; nothing reads them.
 
     Raises:
         ValueError: an input of another rank or number of channels.

@@ -5,3 +5,4 @@ from __future__ import annotations
 from .base import LossBase
 from .classification import *  # noqa: F403
 from .regression import *  # noqa: F403
+from .sampled import SampledSoftmaxLoss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .adafactor import AdaFactor
 from .adam import *  # noqa: F403
 from .adaptive import *  # noqa: F403
 from .optimizer import Optimizer

@@ -1,31 +1,32 @@
 """Saving and loading of Parameters: save_checkpoint, load_checkpoint, load_param_into_net.
 
-User code and callbacks call it; `_checkpoint_file` has the format. All entries are checked before
-the first write, so a file that does not match a network never changes a part of it.
+User code and callbacks call it; `_checkpoint_file` has the format, and `folders` the functions for
+several files. All entries are checked before the first write, so a file that does not match a
+network never changes a part of it.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..call_errors import explaining
-from ..errors import ArgumentError, ArgumentValueError, CheckpointError
-from ..nn._tree import StateMismatch
-from ..nn.cell import Cell
-from ..option_checks import check_options, warn_unused
-from ..parameter import Parameter
-from ..tensor import Tensor
-from . import _background_saves, _checkpoint_file
-from ._encryption import secret_of
+from ...call_errors import explaining
+from ...errors import ArgumentError, ArgumentValueError, CheckpointError
+from ...nn._tree import StateMismatch
+from ...nn.cell import Cell
+from ...option_checks import check_options, warn_unused
+from ...parameter import Parameter
+from ...tensor import Tensor
+from .. import _background_saves, _checkpoint_file
+from .._encryption import Secret, secret_of
 
 __all__ = [
-    "save_checkpoint", "load_checkpoint", "load_param_into_net", "ckpt_to_safetensors",
-    "safetensors_to_ckpt", "async_ckpt_thread_status",
+    "save_checkpoint", "load_checkpoint", "load_checkpoint_async", "load_param_into_net",
+    "async_ckpt_thread_status",
 ]  # fmt: skip
 
 
@@ -53,7 +54,8 @@ def save_checkpoint(
         save_obj: Cell (its Parameters by name, and its buffers), dictionary from names to Tensors,
             or list of ``{"name": ..., "data": ...}``.
         ckpt_file_name: path; the suffix of the format is added if it is missing.
-        async_save: write in a background thread. If that fails, the next call of
+        async_save: write in a background thread; ``"thread"`` and ``"process"`` do the same as
+            True. If that fails, the next call of
             `save_checkpoint`, of `async_ckpt_thread_status`, or of `load_checkpoint` for this file
             raises; at the end of the process the error is printed. A save that has not begun when a
             newer one to the same path arrives is left out.
@@ -86,6 +88,12 @@ def save_checkpoint(
         raise ArgumentValueError(
             f"save_checkpoint: got format={format!r}; wanted 'ckpt' or 'safetensors'"
         )
+    if not isinstance(async_save, bool) and async_save not in ("thread", "process"):
+        raise (ArgumentValueError if isinstance(async_save, str) else ArgumentError)(
+            f"save_checkpoint: got async_save={async_save!r}; wanted True, False or 'thread'; "
+            f"'process' writes in a thread, too"
+        )
+    _check_choice("save_checkpoint", choice_func)
     path = _with_suffix(ckpt_file_name, format)
     _background_saves.raise_failures()
     entries: dict[str, Any] = {}
@@ -116,6 +124,13 @@ def async_ckpt_thread_status() -> bool:
         return True
     _background_saves.raise_failures()
     return False
+
+
+def _check_choice(function: str, choice_func: object) -> None:
+    if choice_func is not None and not callable(choice_func):
+        raise ArgumentError(
+            f"{function}: got choice_func={choice_func!r}; wanted a function of a name"
+        )
 
 
 def _with_suffix(name: object, format: str) -> str:
@@ -225,28 +240,64 @@ def load_checkpoint(
         warn_unused("load_checkpoint", "strict_load")
     if not isinstance(ckpt_file_name, (str, os.PathLike)):
         raise ArgumentError(f"load_checkpoint: got {ckpt_file_name!r}; wanted a path")
-    left_out = _prefixes("filter_prefix", filter_prefix)
-    kept = _prefixes("specify_prefix", specify_prefix)
     path = os.fspath(ckpt_file_name)
-    _background_saves.wait(path)
-    _background_saves.raise_failures(path)
-    found: dict[str, Any] = {}
-    for name, value in _checkpoint_file.read(path, crc_check, secret).items():
-        if left_out and name.startswith(left_out):
-            continue
-        if kept and not name.startswith(kept):
-            continue
-        if choice_func is not None and not choice_func(name):
-            continue
-        found[name] = value if isinstance(value, str) else Parameter(Tensor(value), name=name)
-    if not found:
-        raise CheckpointError(
-            f"load_checkpoint: nothing is left of {path!r} with "
-            f"filter_prefix={filter_prefix!r} and specify_prefix={specify_prefix!r}"
+    if format not in ("ckpt", "safetensors"):
+        raise ArgumentValueError(
+            f"load_checkpoint: got format={format!r}; wanted 'ckpt' or 'safetensors'"
         )
+    names = NameFilter(filter_prefix, specify_prefix, choice_func)
+    found = read_chosen(path, names, secret, crc_check)
+    if not found:
+        raise names.nothing_left(f"load_checkpoint: nothing is left of {path!r}")
     if net is not None:
         load_param_into_net(net, found, strict_load)
     return found
+
+
+class NameFilter:
+    """The entries of a checkpoint that the arguments of `load_checkpoint` choose, by their names.
+
+    Raises ArgumentError for prefixes that are no texts.
+    """
+
+    def __init__(
+        self,
+        filter_prefix: str | Sequence[str] | None,
+        specify_prefix: str | Sequence[str] | None,
+        choice_func: Callable[[str], bool] | None,
+    ) -> None:
+        self.left_out = _prefixes("filter_prefix", filter_prefix)
+        self.kept = _prefixes("specify_prefix", specify_prefix)
+        _check_choice("load_checkpoint", choice_func)
+        self.choice = choice_func
+
+    def keeps(self, name: str) -> bool:
+        """Return whether the entry of that name is to be loaded."""
+        if self.left_out and name.startswith(self.left_out):
+            return False
+        if self.kept and not name.startswith(self.kept):
+            return False
+        return self.choice is None or bool(self.choice(name))
+
+    def nothing_left(self, what: str) -> CheckpointError:
+        """Return the error for a file, or several, of which no entry is kept."""
+        return CheckpointError(
+            f"{what} with filter_prefix={list(self.left_out)}, specify_prefix={list(self.kept)} "
+            f"and choice_func={self.choice}"
+        )
+
+
+def read_chosen(
+    path: str, names: NameFilter, secret: Secret | None, crc_check: bool = False
+) -> dict[str, Any]:
+    """Read the chosen entries of a file as Parameters and texts, after saves to it have ended."""
+    _background_saves.wait(path)
+    _background_saves.raise_failures(path)
+    return {
+        name: value if isinstance(value, str) else Parameter(Tensor(value), name=name)
+        for name, value in _checkpoint_file.read(path, crc_check, secret).items()
+        if names.keeps(name)
+    }
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -259,6 +310,57 @@ def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ..
             f"load_checkpoint: got {argument}={value!r}; wanted a text or a list of them"
         )
     return tuple(several)
+
+
+class ParamDictFuture:
+    """The result of `load_checkpoint_async`: a dictionary that a thread of its own reads."""
+
+    def __init__(self, future: concurrent.futures.Future[dict[str, Any]]) -> None:
+        self._future = future
+
+    def result(self) -> dict[str, Any]:
+        """Wait for the thread and return what `load_checkpoint` returns; raises what it raised."""
+        return self._future.result()
+
+
+@explaining
+def load_checkpoint_async(
+    ckpt_file_name: str,
+    net: Cell | None = None,
+    strict_load: bool = False,
+    filter_prefix: str | Sequence[str] | None = None,
+    dec_key: bytes | None = None,
+    dec_mode: str = "AES-GCM",
+    specify_prefix: str | Sequence[str] | None = None,
+    choice_func: Callable[[str], bool] | None = None,
+) -> ParamDictFuture:
+    """Read a file in a thread of its own (`mindspore.load_checkpoint_async`).
+
+    The arguments are those of `load_checkpoint`. The method ``result()`` of what is returned waits
+    for the thread, and returns or raises what `load_checkpoint` does. With `net`, its Parameters
+    have the new values when ``result()`` has returned; do not use them before.
+
+    Raises:
+        TypeError: `ckpt_file_name` is no path. All other errors come from ``result()``.
+
+    Examples:
+        >>> import duograph as ms
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "net.ckpt")
+        >>> ms.save_checkpoint(ms.nn.Dense(2, 1), path)
+        >>> future = ms.load_checkpoint_async(path)
+        >>> list(future.result())
+        ['weight', 'bias']
+    """
+    if not isinstance(ckpt_file_name, (str, os.PathLike)):
+        raise ArgumentError(f"load_checkpoint_async: got {ckpt_file_name!r}; wanted a path")
+    executor = concurrent.futures.ThreadPoolExecutor(1, "load_checkpoint")
+    future = executor.submit(
+        load_checkpoint, ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode,
+        specify_prefix, choice_func,
+    )  # fmt: skip
+    executor.shutdown(wait=False)
+    return ParamDictFuture(future)
 
 
 def load_param_into_net(
@@ -378,81 +480,3 @@ def _write(target: Tensor, value: Tensor) -> None:
         target.set_data(value)
     else:
         target.copy_(value)
-
-
-@explaining
-def ckpt_to_safetensors(
-    file_path: str,
-    save_path: str | None = None,
-    name_map: Mapping[str, str] | None = None,
-    file_name_regex: str | None = None,
-    processes_num: int = 1,
-) -> None:
-    """Convert a checkpoint to ``.safetensors`` (`mindspore.ckpt_to_safetensors`).
-
-    Args:
-        file_path: the file, or a folder of which every such file is converted.
-        save_path: the folder to write to; by default that of the file.
-        name_map: new names of entries by their old ones.
-        file_name_regex: with a folder, pattern that begins the names of the files to convert.
-
-    Raises:
-        ValueError: a file has another format, or the folder has no such file.
-    """
-    check_options("ckpt_to_safetensors", processes_num=processes_num)
-    for path in _chosen("ckpt_to_safetensors", file_path, file_name_regex, "ckpt"):
-        _convert(path, save_path, name_map, "safetensors")
-
-
-@explaining
-def safetensors_to_ckpt(
-    file_path: str,
-    save_path: str | None = None,
-    name_map: Mapping[str, str] | None = None,
-    file_name_regex: str | None = None,
-    processes_num: int = 1,
-) -> None:
-    """Convert a checkpoint to ``.ckpt`` (`mindspore.safetensors_to_ckpt`).
-
-    Args:
-        file_path: the file, or a folder of which every such file is converted.
-        save_path: the folder to write to; by default that of the file.
-        name_map: new names of entries by their old ones.
-        file_name_regex: with a folder, pattern that begins the names of the files to convert.
-
-    Raises:
-        ValueError: a file has another format, or the folder has no such file.
-    """
-    check_options("safetensors_to_ckpt", processes_num=processes_num)
-    for path in _chosen("safetensors_to_ckpt", file_path, file_name_regex, "safetensors"):
-        _convert(path, save_path, name_map, "ckpt")
-
-
-def _chosen(function: str, path: str, pattern: str | None, suffix: str) -> list[str]:
-    """Return `path` if it is a file, else the files of that folder that are to be converted.
-
-    Those end in `suffix`, and their names match `pattern` if it is given.
-    """
-    if not os.path.isdir(path):
-        return [path]
-    found = [
-        os.path.join(path, name)
-        for name in sorted(os.listdir(path))
-        if name.endswith("." + suffix) and (pattern is None or re.match(pattern, name))
-    ]
-    if not found:
-        raise CheckpointError(
-            f"{function}: got the folder {path!r}, which has no file *.{suffix}"
-            + (f" that begins with {pattern!r}" if pattern else "")
-        )
-    return found
-
-
-def _convert(path: str, folder: str | None, names: Mapping[str, str] | None, suffix: str) -> None:
-    _background_saves.wait(path)
-    found = _checkpoint_file.read(path, False)
-    names = names or {}
-    stem = os.path.splitext(os.path.basename(path))[0]
-    target = os.path.join(folder or os.path.dirname(path), f"{stem}.{suffix}")
-    _background_saves.wait(target)
-    _checkpoint_file.write(target, {names.get(n, n): v for n, v in found.items()}, False)
