@@ -417,26 +417,38 @@ class CudaDevice(GridDevice):
         self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> np.ndarray[Any, Any]:
         out = np.empty(shape, dtype)
-        if out.nbytes:
-            self.counts["copies_out"] += 1
-            target = out.ctypes.data
-            with self.lock:  # a program may move the value meanwhile
-                self.await_all()
-                self.checked(
-                    "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
-                )
+        if not out.nbytes:
+            self.synchronize()
+            return out
+        self.counts["copies_out"] += 1
+        target = out.ctypes.data
+        unused = self._no_longer_borrowed()
+        with self.lock:  # a program may move the value meanwhile
+            self.await_all()
+            self.checked(
+                "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
+            )
         self.checked("copy_out", "cuStreamSynchronize", self.stream)
+        del unused
+        self.take_back()
         return out
 
     def synchronize(self) -> None:
-        done = len(self.borrowed)
+        unused = self._no_longer_borrowed()
         if self.queues is None:
             self.checked("synchronize", "cuStreamSynchronize", self.main)
         else:
             self.queues.synchronize()
-        for _ in range(done):
-            self.borrowed.popleft()
+        del unused
         self.take_back()
+
+    def _no_longer_borrowed(self) -> list[Any]:
+        """Return memory of other libraries that only queued work may still read.
+
+        The caller drops it after a wait for all that work.
+        """
+        with self.lock:
+            return [self.borrowed.popleft() for _ in range(len(self.borrowed))]
 
     # ---- other streams --------------------------------------------------------------------------
 

@@ -25,8 +25,20 @@ static int attribute(int *v, int which, int device) {
 static int retain(void **context, int device) { *context = (void *)0xc0; return device == 100 ? OK : 101; }
 static int current(void *context) { now = context; return context == (void *)0xc0 || context == (void *)0xc1 ? OK : 201; }
 static int which(void **context) { *context = now; return OK; }
-static int stream(void **s, unsigned flags) { *s = (void *)0x50; return flags == 1 ? OK : 1; }
-static int wait_for(void *s) { return s == (void *)0x50 ? OK : 400; }
+/* streams are 0x50, then 0x60; work of the second one never seems to end */
+static int streams;
+static int stream(void **s, unsigned flags) { *s = (void *)(streams++ ? 0x60 : 0x50); return flags == 1 ? OK : 1; }
+static int is_stream(void *s) { return s == (void *)0x50 || (streams > 1 && s == (void *)0x60); }
+static int wait_for(void *s) { return is_stream(s) ? OK : 400; }
+static int ask(void *s) { return s == (void *)0x60 ? 600 : wait_for(s); }
+static int wait_here(void *s, void *e, unsigned flags) {
+    return e == (void *)0xe0 && !flags && (is_stream(s) || s == (void *)1) ? OK : 400;
+}
+static int elapsed(float *ms, void *begin, void *end) {
+    *ms = 2.5f;
+    return begin == (void *)0xe0 && end == (void *)0xe0 ? OK : 400;
+}
+static int all_done(void) { return now == (void *)0xc0 ? OK : 201; }
 static int take(uint64_t *pointer, size_t n) {
     if (now != (void *)0xc0) return 201;
     if (in_use + n > 8 << 20) return 2;
@@ -44,20 +56,23 @@ static int give(uint64_t pointer) {
 }
 static int host(void **pointer, size_t n, unsigned flags) { *pointer = malloc(n); return flags ? 1 : OK; }
 static int host_free(void *pointer) { free(pointer); return OK; }
-static int event(void **e, unsigned flags) { *e = (void *)0xe0; return flags == 2 ? OK : 1; }
+static int event(void **e, unsigned flags) { *e = (void *)0xe0; return flags == 2 || !flags ? OK : 1; }
 static int use_event(void *e) { return e == (void *)0xe0 ? OK : 400; }
-static int record(void *e, void *s) { return e == (void *)0xe0 && s == (void *)0x50 ? OK : 400; }
+static int record(void *e, void *s) { return e == (void *)0xe0 && is_stream(s) ? OK : 400; }
 static int in(uint64_t to, const void *from, size_t n, void *s) {
     memcpy((void *)(uintptr_t)to, from, n);
-    return s == (void *)0x50 ? OK : 400;
+    return is_stream(s) ? OK : 400;
 }
 static int out(void *to, uint64_t from, size_t n, void *s) {
     memcpy(to, (void *)(uintptr_t)from, n);
-    return s == (void *)0x50 ? OK : 400;
+    return is_stream(s) ? OK : 400;
 }
 static int across(uint64_t to, uint64_t from, size_t n, void *s) {
     memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, n);
-    return s == (void *)0x50 ? OK : 400;
+    return is_stream(s) ? OK : 400;
+}
+static int peer(uint64_t to, void *there, uint64_t from, void *here, size_t n, void *s) {
+    return there == (void *)0xc0 && here == there ? across(to, from, n, s) : 201;
 }
 /* a graph is a number: 0 nothing, 1 being captured, 2 captured, 3 made into something to launch */
 static int graph;
@@ -95,7 +110,7 @@ static int unload(void *module) { return module == (void *)0xd0 ? OK : 400; }
 static int launch(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                   void *s, void **parameters, void **extra) {
     if (now != (void *)0xc0) return 201;
-    if (f != (void *)0xf0 || s != (void *)0x50 || shared || extra) return 400;
+    if (f != (void *)0xf0 || !is_stream(s) || shared || extra) return 400;
     if (gx != 3 || gy != 1 || gz != 1 || bx != 32 || by != 2 || bz != 1) return 1;
     float *x = *(float **)parameters[0];
     int n = *(int *)parameters[1];
@@ -117,7 +132,8 @@ static const struct { const char *name; void *function; } known[] = {
     {"cuGraphInstantiateWithFlags", instantiate}, {"cuGraphDestroy", destroy}, {"cuGraphExecDestroy", destroy_made},
     {"cuGraphLaunch", launch_graph}, {"cuMemcpyHtoDAsync", in}, {"cuMemcpyDtoHAsync", out}, {"cuModuleLoadData", load},
     {"cuModuleGetFunction", function}, {"cuLaunchKernel", launch}, {"cuGetErrorName", error_name},
-    {"cuGetErrorString", error_text},
+    {"cuGetErrorString", error_text}, {"cuStreamQuery", ask}, {"cuStreamWaitEvent", wait_here},
+    {"cuEventElapsedTime", elapsed}, {"cuMemcpyPeerAsync", peer}, {"cuCtxSynchronize", all_done},
 };
 int cuGetProcAddress_v2(const char *label, void **found, int version_, uint64_t flags, int *status) {
     *found = 0;

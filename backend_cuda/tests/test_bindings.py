@@ -57,6 +57,38 @@ del y
 stats = device.memory_stats()
 assert (stats["in_use"], stats["launches"]) == (20, 4) and stats["peak"] > 3 << 20, stats
 device.empty_cache()
+five = (5,), np.dtype(np.float32)
+from duograph.backend.dlpack import array_of, source_of
+assert backend.copy_out_async(x, *five, 0)().tolist() == [2, 3, 4, 5, 6]
+assert device.copy_out(backend.copy_between(x, *five, 0, 0), *five).tolist() == [2, 3, 4, 5, 6]
+device.wait_for(device)
+device.checked("a copy", "cuMemcpyPeerAsync", x.pointer, device.context, x.pointer,
+               device.context, 20, device.stream)
+lent = source_of(backend.to_dlpack(x, *five, 0, 1, None))
+assert lent.__dlpack_device__() == (2, 0)
+assert array_of(lent, (2, 0)).ctypes.data == x.pointer
+import gc
+gc.collect()
+assert len(device.returned) == 1
+device.synchronize()
+device.checked("end", "cuCtxSynchronize")
+queues = backend.streams(0)
+stream = queues.new_stream()
+queues.use_stream(stream)
+assert int(device.stream) == 0x60
+device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])(x)
+begin, end = queues.record_event(stream, True), queues.record_event(stream, True)
+queues.wait_event(None, end)
+assert queues.query_event(end) and queues.elapsed_time(begin, end) == 2.5
+assert queues.query_stream(None) and not queues.query_stream(stream)
+queues.synchronize_event(end)
+queues.synchronize_stream(stream)
+assert device.copy_out(x, *five).tolist() == [3, 4, 5, 6, 7]
+with device.alone:
+    assert int(device.stream) == 0x50
+queues.join()
+device.synchronize()
+queues.use_stream(None)
 try:
     device.allocate(1 << 24, "large")
     raise SystemExit("there is no memory for that")

@@ -277,7 +277,13 @@ UNUSABLE = {
     "factory exits": raising(SystemExit("no licence")),
     "factory takes an argument": lambda config: toy()(),
     **{f"no {n}": without(n) for n in ("devices", "copy_in", "copy_out", "prepare")},
-    **{f"{n} is None": toy(**{n: None}) for n in ("prepare", "synchronize", "link", "from_host")},
+    **{
+        f"{n} is None": toy(**{n: None})
+        for n in (
+            *("prepare", "synchronize", "link", "from_host", "copy_between", "copy_out_async"),
+            *("dlpack_device", "to_dlpack", "from_dlpack", "streams"),
+        )
+    },
     **{
         f"available() returns {value!r}": toy(available=lambda self, v=value: v)
         for value in (True, False, "", 3)
@@ -564,7 +570,8 @@ HOST = {
 @pytest.mark.parametrize("what", HOST)
 def test_a_copy_to_the_host_is_what_was_asked_for(what, on):
     """Another device would read past the end of a smaller array."""
-    x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]], device=on(copy_out=HOST[what]))
+    members = {"copy_out": HOST[what], "dlpack_device": lambda self, device_id: None}
+    x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]], device=on(**members))
     for use in (lambda: x.asnumpy(), lambda: x.move_to("CPU") + 1, lambda: x.tolist()):
         with pytest.raises(BackendError, match=r"copy_out\(\) returned .*float32 \[2, 2\]"):
             use()
