@@ -1,5 +1,6 @@
-"""Runs one op of the OpenCL backend on NumPy arrays, in both ways of cutting the work, against the
-op's reference.
+"""Runs one op of the OpenCL backend on NumPy arrays, against the op's reference.
+
+Both ways of cutting the work can be chosen, and devices with fewer features.
 """
 
 import os
@@ -12,6 +13,31 @@ from duograph.op import OPS
 from duograph.types import TensorType
 
 FORMS = ("serial", "grid")
+# Devices that do without a feature, or have lower limits: a name, the way of cutting the work, and
+# the two environment variables of `duograph_opencl.features`.
+CONFIGURATIONS = {
+    f"{form}: {without or limits or 'everything'}": (form, without, limits)
+    for form, without, limits in (
+        ("serial", "", ""),
+        ("serial", "fp64", ""),
+        ("serial", "fma", ""),
+        ("serial", "pragmas", ""),
+        ("serial", "embedded", ""),
+        ("grid", "", ""),
+        ("grid", "fp64", ""),
+        ("grid", "fp16", ""),
+        ("grid", "subgroups", ""),
+        ("grid", "fma", ""),
+        ("grid", "pragmas", ""),
+        ("grid", "embedded", ""),
+        ("grid", "", "group=64"),
+        ("grid", "", "group=8"),
+        ("grid", "", "kernel_group=32"),
+        ("grid", "", "kernel_group=1"),
+        ("grid", "", "local=2048"),
+        ("grid", "", "buffer=1048576,address=32"),
+    )
+}
 
 
 def missing():
@@ -30,15 +56,27 @@ needs_device = pytest.mark.skipif(missing() is not None, reason=f"no OpenCL devi
 _backends = {}
 
 
+def environment(form):
+    """Return the environment variables of a form or of a configuration, by name."""
+    from duograph_opencl.device import FORM_VARIABLE
+    from duograph_opencl.features import LIMITS_VARIABLE, WITHOUT_VARIABLE
+
+    values = CONFIGURATIONS.get(form, (form, "", ""))
+    return dict(zip((FORM_VARIABLE, WITHOUT_VARIABLE, LIMITS_VARIABLE), values))
+
+
 def backend(form="serial"):
-    """Return an OpenCL backend that schedules for a processor ("serial") or a GPU ("grid")."""
+    """Return an OpenCL backend that schedules for a processor ("serial") or a GPU ("grid").
+
+    `form` may also be the name of a configuration: the device then lacks features.
+    """
     if form not in _backends:
         from duograph_opencl.backend import OpenCL
-        from duograph_opencl.device import FORM_VARIABLE
 
         made = OpenCL()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(FORM_VARIABLE, form)
+            for name, value in environment(form).items():
+                patch.setenv(name, value)
             made.device(0)
         _backends[form] = made
     return _backends[form]
