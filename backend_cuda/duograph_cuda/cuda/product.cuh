@@ -146,7 +146,12 @@ DG_FN void dg_along_depth(const dg_tile &tile, const X &x, const Y &y, RX &rx, R
     }
 }
 
-/* ---- tensor cores: tiles are 16 words deep; rows of 20 words avoid bank conflicts --------------------------- */
+/* ---- tensor cores ------------------------------------------------------------------------------------------------- */
+
+/* The first word of a line of a tile, which has 16. Where a warp reads 8 adjacent lines, or writes elements of lines that
+ * are 8 apart, they are in different banks; so there are 4 words more after each line and after every 8 lines. The lines
+ * after line 8 n are as far from it as those after line 0. */
+DG_FN int dg_line_at(int line) { return line * 20 + line / 8 * 4; }
 
 template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_words(const R &r, u32 *tile) {
     typedef typename O::T T;
@@ -163,9 +168,9 @@ template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_
         if (R::across) {
             const T *parts = (const T *)&v;
             #pragma unroll
-            for (int j = 0; j < R::n; j++) ((T *)(tile + (line + j) * 20))[deep] = parts[j];
+            for (int j = 0; j < R::n; j++) ((T *)(tile + dg_line_at(line) + j * 20))[deep] = parts[j];
         } else {
-            *(uint4 *)((T *)(tile + line * 20) + deep) = v;
+            *(uint4 *)((T *)(tile + dg_line_at(line)) + deep) = v;
         }
     }
 }
@@ -184,8 +189,8 @@ template <int kind, int side, bool runs, bool pairs, class X, class Y, class Out
 DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
     /* A warp computes `side / 2` rows by 32 columns of the result tile. */
     enum { warps = side / 16, threads = warps * 32, rows = side / 2, tall = rows / 16, deep = 64 / sizeof(typename X::T) };
-    DG_SHARED __align__(16) u32 xs[2][side * 20];
-    DG_SHARED __align__(16) u32 ys[2][side * 20];
+    DG_SHARED __align__(16) u32 xs[2][side * 20 + side / 2];
+    DG_SHARED __align__(16) u32 ys[2][side * 20 + side / 2];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int top = warp % 2 * rows, left = warp / 2 * 32;
     f32 sums[tall][4][4];
@@ -202,7 +207,7 @@ DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
         dg_put_words<kind, side, threads, Y>(next_y, ys[half]);
     };
     const auto sum = [&](int half) {
-        const u32 *xt = xs[half], *yt = ys[half];
+        const u32 *xt = xs[half] + dg_line_at(top) + g * 20 + t, *yt = ys[half] + dg_line_at(left) + g * 20 + t;
         #pragma unroll
         for (int word = 0; word < 16; word += 8) {
             u32 a[tall][4], b[4][2];
@@ -210,11 +215,11 @@ DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
             for (int i = 0; i < tall; i++)
                 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    a[i][k] = xt[(top + i * 16 + g + k % 2 * 8) * 20 + word + t + k / 2 * 4];
+                    a[i][k] = xt[dg_line_at(i * 16 + k % 2 * 8) + word + k / 2 * 4];
             #pragma unroll
             for (int j = 0; j < 4; j++)
                 #pragma unroll
-                for (int k = 0; k < 2; k++) b[j][k] = yt[(left + j * 8 + g) * 20 + word + t + k * 4];
+                for (int k = 0; k < 2; k++) b[j][k] = yt[dg_line_at(j * 8) + word + k * 4];
             #pragma unroll
             for (int i = 0; i < tall; i++)
                 #pragma unroll
