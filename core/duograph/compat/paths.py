@@ -39,6 +39,8 @@ PATHS: dict[str, tuple[str, ...]] = {
     "communication.comm_func": (),
     "communication.management": ("communication",),
     "context": ("", "compat.private_training"),
+    "dataset.audio.transforms": ("dataset.audio",),
+    "dataset.audio.utils": ("dataset.audio",),
     "dataset.core.config": ("dataset.config",),
     "dataset.engine": ("dataset",),
     "dataset.engine.datasets": ("dataset",),
