@@ -57,6 +57,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "dataset.transforms.py_transforms": ("dataset.transforms",),
     "dataset.transforms.transforms": ("dataset.transforms",),
     "dataset.vision.c_transforms": ("dataset.vision",),
+    "dataset.vision.py_transforms_util": ("compat.private_data",),
     "dataset.vision.py_transforms": ("dataset.vision",),
     "dataset.vision.transforms": ("dataset.vision",),
     "dataset.vision.utils": ("dataset.vision",),
