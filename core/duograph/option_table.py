@@ -440,6 +440,10 @@ _LAYERS = (
         ("use_locking", _LOCK, "True", False),
         ("use_lazy", "gradients are dense, so every row is updated", "True", False),
     ),
+    *_rows(
+        MOOT, "nn.PipelineCell",
+        ("stage_config", _ONE, "{'net': 0}"), ("segment_config", _ONE, "{'net': 0}"),
+    ),
     *_rows(MOOT, "nn.Adam", ("use_offload", "updates run on the device", "True", False)),
     *_rows(WORKS, "nn.RMSProp", ("use_locking", _LOCK, "True", False)),
     *[

@@ -27,6 +27,8 @@ _TREE = "rewrites MindSpore's own syntax trees; change the source, or a Cell's a
 _REPLAY = "keeps a replay buffer or an environment on the device; keep it in Python instead"
 _BOOST = "tunes a network for clusters of Ascend chips"
 _INTERNAL = "is a part of MindSpore's compiler"
+_THOR = "is a part of MindSpore's second-order training, whose kernels are those of Ascend and GPU"
+_ADASUM = "adds up the updates of 16 processes or more"
 
 # namespace -> reason -> names
 REFUSED: dict[str, dict[str, str]] = {
@@ -64,6 +66,13 @@ REFUSED: dict[str, dict[str, str]] = {
         "new_load_distributed_checkpoint new_merge_sliced_parameter new_restore_group_info_list",
         _INTERNAL: "split_mindir split_dynamic_mindir vlog_print init_ckpt_file_system FileSystem "
         "_get_merged_param_data",
+    },
+    "nn": {
+        _THOR: "thor DenseThor Conv2dThor EmbeddingThor EmbeddingLookupThor",
+        _ADASUM: "AdaSumByGradWrapCell AdaSumByDeltaWeightWrapCell",
+        _CLUSTER: "OptTFTWrapper",
+        _SEVERAL: "PipelineGradReducer VirtualDatasetCellTriple",
+        _QUEUE: "GetNextSingleOp",
     },
     "ops": {
         _ASCEND: "PagedAttention PagedAttentionMask ReshapeAndCache KVCacheScatterUpdate "

@@ -22,8 +22,9 @@ from .creation import cast
 from .joining import stack_by
 from .methods import tensor_method
 from .movement import identity
+from .primitive import primitive
 
-__all__: list[str] = []
+__all__ = ["move_to"]
 
 
 @tensor_method("move_to")
@@ -76,6 +77,20 @@ def _tensor_to_dlpack(self: Tensor) -> object:
         [1. 2.]
     """
     return self.__dlpack__()
+
+
+@primitive("MoveTo()(input, to='CPU', blocking=True)")
+def move_to(input: Tensor, to: str = "CPU", blocking: bool = True) -> Tensor:
+    """Return a copy of a tensor on another device (`mindspore.ops.move_to`).
+
+    Args, errors and gradients are those of `Tensor.move_to`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.move_to(ms.Tensor([1.0])).device
+        'CPU:0'
+    """
+    return input.move_to(to, blocking)
 
 
 def _copied_to(x: Tensor, device: Device, blocking: bool) -> Tensor:

@@ -5,11 +5,15 @@ Users construct them. A waveform is an array (..., time), a spectrogram (..., fr
 
 from __future__ import annotations
 
+from .effects import Dither, Flanger, Overdrive, Phaser
 from .enums import (
     BorderType,
+    DensityFunction,
     FadeShape,
     GainType,
+    Interpolation,
     MelType,
+    Modulation,
     NormMode,
     NormType,
     ResampleMethod,
@@ -50,6 +54,9 @@ from .levels import (
     TimeMasking,
     Vol,
 )
+from .linear_cepstra import LFCC
+from .pitch import DetectPitchFrequency
+from .reconstruction import GriffinLim, InverseMelScale, InverseSpectrogram
 from .spectra import (
     MFCC,
     ComputeDeltas,
@@ -63,3 +70,4 @@ from .spectra import (
     linear_fbanks,
     melscale_fbanks,
 )
+from .stretching import PhaseVocoder, PitchShift, TimeStretch

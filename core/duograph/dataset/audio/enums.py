@@ -8,8 +8,8 @@ from __future__ import annotations
 import enum
 
 __all__ = [
-    "BorderType", "FadeShape", "GainType", "MelType", "NormMode", "NormType", "ResampleMethod",
-    "ScaleType", "WindowType",
+    "BorderType", "DensityFunction", "FadeShape", "GainType", "Interpolation", "MelType",
+    "Modulation", "NormMode", "NormType", "ResampleMethod", "ScaleType", "WindowType",
 ]  # fmt: skip
 
 
@@ -20,6 +20,14 @@ class BorderType(str, enum.Enum):
     EDGE = "edge"
     REFLECT = "reflect"
     SYMMETRIC = "symmetric"
+
+
+class DensityFunction(str, enum.Enum):
+    """The noise of `Dither`."""
+
+    TPDF = "TPDF"
+    RPDF = "RPDF"
+    GPDF = "GPDF"
 
 
 class FadeShape(str, enum.Enum):
@@ -40,11 +48,25 @@ class GainType(str, enum.Enum):
     DB = "db"
 
 
+class Interpolation(str, enum.Enum):
+    """How `Flanger` reads between two samples."""
+
+    LINEAR = "linear"
+    QUADRATIC = "quadratic"
+
+
 class MelType(str, enum.Enum):
     """The scales of mel filters."""
 
     HTK = "htk"
     SLANEY = "slaney"
+
+
+class Modulation(str, enum.Enum):
+    """The wave of `Flanger`."""
+
+    SINUSOIDAL = "sinusoidal"
+    TRIANGULAR = "triangular"
 
 
 class NormMode(str, enum.Enum):

@@ -537,24 +537,37 @@ class Resample(AudioTransform):
         self.old, self.new = int(orig_freq) // common, int(new_freq) // common
         base = min(self.old, self.new) * rolloff
         self.width = math.ceil(lowpass_filter_width * self.old / base)
-        index = np.arange(-self.width, self.width + self.old) / self.old
-        t = (-np.arange(self.new)[:, None] / self.new + index) * base
-        t = np.clip(t, -lowpass_filter_width, lowpass_filter_width)
-        if resample_method == ResampleMethod.SINC_INTERPOLATION:
-            window = np.cos(t * math.pi / lowpass_filter_width / 2) ** 2
+        self.window = (resample_method, lowpass_filter_width, beta)
+        self.base = base / self.old
+
+    def _kernels(self, count: int) -> tuple[Array, Array]:
+        """Return the filters of the first results, and the samples before which they begin.
+
+        Results `new` apart have the same filter.
+        """
+        method, half, beta = self.window
+        at = np.arange(min(self.new, count)) * self.old / self.new
+        first = np.floor(at).astype(np.int64) - self.width
+        t = (first[:, None] + np.arange(2 * self.width + 2) - at[:, None]) * self.base
+        t = np.clip(t, -half, half)
+        if method == ResampleMethod.SINC_INTERPOLATION:
+            window = np.cos(t * math.pi / half / 2) ** 2
         else:
             shape = 14.769656459379492 if beta is None else float(beta)
-            window = np.i0(shape * np.sqrt(1 - (t / lowpass_filter_width) ** 2)) / np.i0(shape)
-        self.kernels = np.sinc(t) * window * base / self.old
+            window = np.i0(shape * np.sqrt(1 - (t / half) ** 2)) / np.i0(shape)
+        return np.sinc(t) * window * self.base, first
 
     def _signal(self, signal: Array) -> Array:
         if self.old == self.new:
             return signal
         n = signal.shape[-1]
-        flat = signal.reshape(-1, n).astype(np.float64)
-        wide = np.pad(flat, [(0, 0), (self.width, self.width + self.old)])
-        size = self.kernels.shape[1]
-        windows = np.lib.stride_tricks.sliding_window_view(wide, size, -1)[:, :: self.old]
-        found = (windows @ self.kernels.T).reshape(len(flat), -1)
         count = math.ceil(self.new * n / self.old)
-        return found[:, :count].reshape(*signal.shape[:-1], count)
+        flat = signal.reshape(-1, n).astype(np.float64)
+        wide = np.pad(flat, [(0, 0), (self.width, self.width + self.old + 2)])
+        windows = np.lib.stride_tricks.sliding_window_view(wide, 2 * self.width + 2, -1)
+        found = np.empty((len(flat), count))
+        for phase, (kernel, first) in enumerate(zip(*self._kernels(count), strict=True)):
+            start = int(first) + self.width
+            part = found[:, phase :: self.new]
+            part[...] = windows[:, start :: self.old][:, : part.shape[1]] @ kernel
+        return found.reshape(*signal.shape[:-1], count)

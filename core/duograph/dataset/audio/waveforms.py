@@ -13,7 +13,9 @@ from ...call_errors import explain_methods
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ..rows import Array
 
-__all__ = ["AudioTransform", "checked_member", "checked_number", "checked_signal"]
+__all__ = [
+    "AudioTransform", "checked_member", "checked_number", "checked_sample_rate", "checked_signal",
+]  # fmt: skip
 
 
 def checked_number(
@@ -41,6 +43,15 @@ def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a {kind.__name__}")
     return value
+
+
+def checked_sample_rate(owner: str, value: Any) -> int:
+    """Return the argument `sample_rate`, an int other than 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ArgumentError(f"{owner}: got sample_rate={value!r}; wanted an int")
+    if value <= 0:
+        raise ArgumentValueError(f"{owner}: got sample_rate={value}; wanted above 0")
+    return int(value)
 
 
 def checked_signal(owner: str, value: Any, axes: int = 1) -> Array:

@@ -7,3 +7,4 @@ from __future__ import annotations
 
 from .cell_wrapper import *  # noqa: F403
 from .loss_scale import *  # noqa: F403
+from .micro_batches import *  # noqa: F403
