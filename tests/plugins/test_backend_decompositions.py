@@ -139,11 +139,18 @@ def test_a_faulty_one_is_named(device, what, level):
     assert "its decomposition of the Decomposing backend" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "rules", [3, {"softmax": 3}, {3: sevens}, {"softmaxx": sevens}, [("softmax", sevens)]], ids=str
-)
-def test_a_malformed_table_disables_the_backend_alone(device, rules):
+MALFORMED = {
+    "a number": 3,
+    "no function": {"softmax": 3},
+    "no name": {3: sevens},
+    "no op": {"softmaxx": sevens},
+    "a list": [("softmax", sevens)],
+}
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+def test_a_malformed_table_disables_the_backend_alone(device, what):
     with pytest.raises(BackendUnavailable, match="decompositions"):
-        device(rules)
+        device(MALFORMED[what])
     ms.set_context(device_target="CPU")
     assert float(ops.exp(ms.Tensor(0.0))) == 1
