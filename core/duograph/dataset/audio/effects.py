@@ -83,7 +83,7 @@ class Phaser(AudioTransform):
         >>> import numpy as np
         >>> from duograph.dataset import audio
         >>> audio.Phaser(8000)(np.ones((1, 2), np.float32)).round(3).tolist()
-        [[0.296, 0.296]]
+        [[0.296, 0.414]]
     """
 
     def __init__(
