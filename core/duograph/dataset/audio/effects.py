@@ -38,7 +38,7 @@ class Overdrive(AudioTransform):
         >>> import numpy as np
         >>> from duograph.dataset import audio
         >>> audio.Overdrive()(np.array([[0.1, -0.1]], np.float32)).round(3).tolist()
-        [[0.55, -0.427]]
+        [[0.55, -0.545]]
     """
 
     def __init__(self, gain: float = 20.0, color: float = 20.0) -> None:
@@ -83,7 +83,7 @@ class Phaser(AudioTransform):
         >>> import numpy as np
         >>> from duograph.dataset import audio
         >>> audio.Phaser(8000)(np.ones((1, 2), np.float32)).round(3).tolist()
-        [[0.296, 0.296]]
+        [[0.296, 0.414]]
     """
 
     def __init__(
