@@ -1,7 +1,12 @@
-"""Measure the kernels of the CUDA backend on a GPU, beside PyTorch if it is installed.
+"""Measure the CUDA backend on a GPU, beside PyTorch and JAX as far as they are installed.
 
 Usage: gpu.py [--device GPU] [--out TABLE.md] [--repeat N] [--small]
-              [--only kernels,mlp,resnet50,gpt] [--peers PyTorch,torch.compile,JAX]
+              [--only smoke,ceilings,kernels,mlp,resnet50,gpt] [--peers PyTorch,torch.compile,JAX]
+
+Each part runs in a process of its own, of ten minutes at most, and a part that fails does not stop
+the next one. Part smoke computes a few things and compares them; ceilings are a copy and NVIDIA's
+matmul, which the other kernels are judged by. The lines of a part are written as they come, to
+TABLE-<part>.md; TABLE.md has those of all parts, also from earlier runs.
 
 Each figure is the median of N timings after two warm-up runs; the device is synchronised before the
 clock is read. `--small` uses sizes that the emulated device finishes within seconds, and runs peers
@@ -14,6 +19,8 @@ import argparse
 import dataclasses
 import pathlib
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,6 +31,12 @@ import gpu_training
 import numpy as np
 from duograph import ops
 from duograph.backend import registry
+
+PARTS = ("smoke", "ceilings", "kernels", *gpu_training.NETWORKS)
+CEILINGS = ("copy, float32", "matmul, bfloat16", "matmul, float32")
+# Seconds of a part, at most.
+LIMIT = 590
+SMOKE = pathlib.Path(__file__).resolve().parents[1] / "backend_cuda" / "tests" / "smoke.py"
 
 
 def median_of(run: Callable[[], object], wait: Callable[[], None], repeat: int) -> float:
@@ -152,23 +165,9 @@ def peer(case: Case, small: bool, repeat: int) -> float | None:
     )
 
 
-def main() -> None:
-    """Print the table, and write it."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--device", default="GPU")
-    parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--repeat", type=int, default=20)
-    parser.add_argument("--small", action="store_true")
-    parts = ("kernels", *gpu_training.NETWORKS)
-    parser.add_argument("--only", default=",".join(parts), help="the parts, with commas between")
-    parser.add_argument("--peers", default=",".join(gpu_training.SIDES), help="likewise")
-    args = parser.parse_args()
-    only, peers = args.only.split(","), args.peers.split(",")
-    unknown = sorted({*only} - {*parts}) + sorted({*peers} - {*gpu_training.SIDES})
-    if unknown:
-        parser.error(
-            f"got {', '.join(unknown)}; there are {', '.join((*parts, *gpu_training.SIDES))}"
-        )
+def measure(args: argparse.Namespace) -> None:
+    """Print the table of one part, and write it."""
+    part, peers = args.only, args.peers.split(",")
     ms.set_context(
         device_target=args.device
     )  # after the workloads, which choose one when they are imported
@@ -180,15 +179,16 @@ def main() -> None:
         f"{info.name}; {info.description}; {backend.compiler(0)}; {precision}; "
         f"{time.strftime('%Y-%m-%d')}; median of {args.repeat}\n"
     )
-    if "kernels" in only:
+    if part not in gpu_training.NETWORKS:
         table.line("| what | duograph | PyTorch |\n|---|---|---|")
         for case in cases(args.device, args.small):
+            if (case.name in CEILINGS) != (part == "ceilings"):
+                continue
             ours = median_of(case.run, lambda: backend.synchronize(0), args.repeat)
             theirs = peer(case, args.small, args.repeat) if "PyTorch" in peers else None
             other = "-" if theirs is None else f"{case.amount / theirs:.4g} {case.unit}"
             table.line(f"| {case.name} | {case.amount / ours:.4g} {case.unit} | {other} |")
-        table.line("")
-    if {*only} & {*gpu_training.NETWORKS}:
+    else:
         table.line(f"| step of training, ms | duograph at O2 | {' | '.join(gpu_training.SIDES)} |")
         table.line("|---" * (2 + len(gpu_training.SIDES)) + "|")
         found = gpu_training.rows(
@@ -196,12 +196,69 @@ def main() -> None:
             args.small,
             lambda run, wait: median_of(run, wait, args.repeat),
             lambda: backend.synchronize(0),
-            only,
+            [part],
             peers,
         )
         for name, times in found:
             cells = " | ".join("-" if t is None else f"{t * 1e3:.4g}" for t in times)
             table.line(f"| {name} | {cells} |")
+    table.line("")
+
+
+def run_part(part: str, args: argparse.Namespace) -> bool:
+    """Measure one part in a process of its own; return whether it succeeded."""
+    command = [sys.executable, str(SMOKE), args.device]
+    if part != "smoke":
+        command = [sys.executable, __file__, "--here", "--only", part, "--device", args.device]
+        command += ["--repeat", str(args.repeat), "--peers", args.peers]
+        command += ["--small"] * args.small
+        command += [] if args.out is None else ["--out", str(part_file(args.out, part))]
+    try:
+        code: object = subprocess.run(command, timeout=LIMIT).returncode
+    except subprocess.TimeoutExpired:
+        code = f"stopped after {LIMIT} s"
+    if code != 0:
+        print(f"{part}: FAILED ({code})", flush=True)
+    return code == 0
+
+
+def part_file(out: pathlib.Path, part: str) -> pathlib.Path:
+    """Return the file of one part's table, beside the file of all."""
+    return out.with_name(f"{out.stem}-{part}{out.suffix}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the parts of the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="GPU")
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--only", default=",".join(PARTS), help="the parts, with commas between")
+    parser.add_argument("--peers", default=",".join(gpu_training.SIDES), help="likewise")
+    parser.add_argument("--here", action="store_true", help="one part, in this process")
+    args = parser.parse_args(arguments)
+    only, peers = args.only.split(","), args.peers.split(",")
+    unknown = sorted({*only} - {*PARTS}) + sorted({*peers} - {*gpu_training.SIDES})
+    if unknown:
+        parser.error(f"got {', '.join(unknown)}; there are {', '.join(PARTS + gpu_training.SIDES)}")
+    problem = registry.problem_of(registry.entries()[args.device])
+    if problem is not None:
+        print(f"gpu: {args.device} cannot be used, and nothing was measured: {problem}")
+        return 2
+    if args.here:
+        if len(only) > 1 or only == ["smoke"]:
+            parser.error(f"got --here and --only {args.only}; wanted one part that measures")
+        measure(args)
+        return 0
+    good = True
+    for part in only:
+        good = run_part(part, args) and good
+        if args.out is not None:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            files = [part_file(args.out, each) for each in PARTS]
+            args.out.write_text("".join([file.read_text() for file in files if file.exists()]))
+    return 0 if good else 1
 
 
 class Table:
@@ -222,4 +279,4 @@ class Table:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

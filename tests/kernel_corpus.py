@@ -149,14 +149,14 @@ def _recording_cuda(kept: Collection) -> Any:
     from cuda_recording import Recording
 
     made = Recording()
-    made.module = functools.partial(_module, kept)
+    made.launcher = functools.partial(_launcher, kept)
     return made
 
 
-def _module(kept: Collection, device: Any, name: str, text: str) -> object:
-    """Add a source that `GridBackend.module` would build to the collection; build nothing."""
-    kept.add(text)
-    return object()
+def _launcher(kept: Collection, device: Any, name: str, launch: Any) -> Callable[..., None]:
+    """Add a launch's source to the collection; return a function that launches nothing."""
+    kept.add(launch.source)
+    return lambda *handles: None
 
 
 class _Handle:
@@ -176,9 +176,6 @@ def _recording_opencl(kept: Collection, form: str) -> Any:
         serial = form == "OpenCL-serial"
         units = 4
         capabilities = frozenset(("fp64", "int64"))
-
-        def launcher(self, *_: Any) -> Callable[..., None]:
-            return lambda *handles: None
 
         def allocate(self, nbytes: int, what: str) -> Any:
             return _Handle()
@@ -208,7 +205,7 @@ def _recording_opencl(kept: Collection, form: str) -> Any:
 
     only = Device()
     made = Recording()
-    made.module = functools.partial(_module, kept)
+    made.launcher = functools.partial(_launcher, kept)
     return made
 
 

@@ -24,8 +24,9 @@ THREADS, SHORT = 256, 2048
 # Elements of a part of a line at least: of a block, of a thread. Blocks, and threads, for each
 # multiprocessor, up to which lines are divided into parts.
 ROW_PART, COLUMN_PART, BLOCKS, BUSY = 4096, 64, 8, 2048
-# Elements that a thread of a block reads and writes together.
-PACK = 4
+# Elements that a thread of a block reads and writes together in scans; bytes that it reads together
+# for an extreme.
+PACK, BYTES = 4, 16
 SUMS, PRODUCTS, MOST, LEAST = range(4)
 
 launch = functools.partial(launch_of, ("vectors.cuh", "lines.cuh"))
@@ -76,7 +77,7 @@ def _lines(device: GridDevice, x: Any, axis: int) -> Lines | None:
     parts = max(1, min(ceil_div(most * device.units, count), n // least))
     each = ceil_div(n, parts)
     if step == 1:
-        each = ceil_div(each, PACK) * PACK
+        each = ceil_div(each, BYTES) * BYTES  # packs of elements of any size belong to one part
     return Lines(count, n, step, ceil_div(n, each), each)
 
 
@@ -87,15 +88,17 @@ def _extreme(kind: int) -> Any:
         if lines is None:
             return None
         read, out, of = (x.dtype, 0), (int64, 1), (x.dtype,)
+        wide = lines.n * x.dtype.itemsize % BYTES == 0
         if lines.step == 1 and lines.parts == 1 and lines.n <= SHORT:
             sizes = [(int64, lines.count), (int64, lines.n)]
             blocks = ceil_div(lines.count * 32, THREADS)
             return Plan(
-                (launch("extreme_short", of, (kind,), [read, out], sizes, blocks, THREADS),)
+                (launch("extreme_short", of, (kind, wide), [read, out], sizes, blocks, THREADS),)
             )
-        name = "extreme_rows" if lines.step == 1 else "extreme_columns"
+        rows = lines.step == 1
+        name, choices = ("extreme_rows", (kind, wide)) if rows else ("extreme_columns", (kind,))
         found = out if lines.parts == 1 else (int64, 2)
-        first = launch(name, of, (kind,), [read, found], lines.sizes, lines.blocks, THREADS)
+        first = launch(name, of, choices, [read, found], lines.sizes, lines.blocks, THREADS)
         if lines.parts == 1:
             return Plan((first,))
         joined = launch(

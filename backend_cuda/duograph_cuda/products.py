@@ -20,6 +20,10 @@ from .sources import text
 
 __all__ = ["launch_of", "uses_tf32"]
 
+# Threads that a multiprocessor must have registers for: with tensor cores and both operands in
+# memory (128 registers each), and otherwise (168 in small blocks; larger ones may have more).
+RESIDENT, RESIDENT_OTHERS = 512, 384
+
 
 def uses_tf32() -> bool:
     """Return whether DUOGRAPH_CUDA_TF32 lets float32 matmul use TF32, which drops 13 bits."""
@@ -73,16 +77,24 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
             f"dg_of_{label} of_{label} = {{{', '.join(values)}}};",
             f"of_{label}.enter({label}_matrix);",
         )
-    runs = str(product.run != n).lower()
+    adjacent = product.run % (2 if kind else 4) == 0  # results that are written together
+    flags = f"{str(product.run != n).lower()}, {str(adjacent).lower()}"
     which = (
-        f"dg_tensor_product<{kind}, {side}, {runs}>"
+        f"dg_tensor_product<{kind}, {side}, {flags}>"
         if kind
-        else f"dg_plain_product<{side}, {runs}>"
+        else f"dg_plain_product<{side}, {flags}>"
     )
     k.line(f"{which}(of_x, of_y, out, tile);")
-    k.name = f"__launch_bounds__({threads}) {stem}"
+    both = kind is not None and _adjacent(x) and _adjacent(y)
+    resident = (RESIDENT if both else RESIDENT_OTHERS) // threads
+    k.name = f"__launch_bounds__({threads}, {resident}) {stem}"
     launch = k.launch(ceil_div(m, side) * ceil_div(n, side) * count, size=(threads,))
     return dataclasses.replace(launch, name=stem)
+
+
+def _adjacent(operand: Operand) -> bool:
+    """Return whether a matmul operand is in memory, with adjacent elements along one axis."""
+    return isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step)
 
 
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
@@ -91,7 +103,8 @@ def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) ->
     `label` is "x" or "y"; `lines` and `depth` are the sizes of each of its matrices.
     """
     stored = SUFFIX[operand.dtype]
-    if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
+    if _adjacent(operand):
+        assert isinstance(operand, Matrices)
         across = operand.step != 1
         pitch = operand.step if across else operand.line_step
         whole = all(

@@ -31,6 +31,9 @@ class RecordingDriver(EmulatedDriver):
     def cuModuleGetFunction(self, module: Any, name: bytes) -> tuple[Any, ...]:
         return _OK, 1
 
+    def cuModuleUnload(self, module: Any) -> tuple[Any, ...]:
+        return (_OK,)
+
     def cuLaunchKernel(self, *arguments: Any) -> tuple[Any, ...]:
         return (_OK,)
 

@@ -372,7 +372,12 @@ def _reals(shape, dtype, special):
     return ms.Tensor(x, ms.float64, device="CPU").astype(getattr(ms, dtype))
 
 
-@pytest.mark.parametrize("case, dtype", _spread(LINES, REALS, 2))
+# lines that are read 16 bytes at a time, in a warp and in a block
+WIDE_LINES = [((3, 272), 1), ((2, 2064), 1)]
+WIDE = [(case, dtype) for case in WIDE_LINES for dtype in ("float32", "bfloat16", "int8", "int64")]
+
+
+@pytest.mark.parametrize("case, dtype", [*_spread(LINES, REALS, 2), *WIDE])
 def test_extremes(case, dtype):
     """Warps, blocks and threads; lines in one part and in several."""
     shape, axis = case

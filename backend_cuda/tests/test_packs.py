@@ -6,8 +6,6 @@ The same values come from the CPU backend, to the bit where no sum is involved.
 from __future__ import annotations
 
 import os
-import re
-import weakref
 
 import duograph as ms
 import numpy as np
@@ -299,38 +297,3 @@ def test_fused_columns(shape, dtype, monkeypatch):
         ms.jit(columns, jit_level="O1"),
         *[ms.Tensor(x, getattr(ms, dtype), device="CPU") for x in operands],
     )
-
-
-WIDE = {
-    "eager addition": lambda x: x + x,
-    "a row added": lambda x: x + x[0],
-    "a fused region": ms.jit(lambda x: ops.relu(x * 2 + 1) - x, jit_level="O1"),
-    "fused rows": ms.jit(lambda x: softmax(x, None), jit_level="O1"),
-    "a sum of rows": lambda x: x.sum(1),
-    "a copy": lambda x: ops.concat((x, x), 0),
-}
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("case", WIDE)
-def test_accesses_of_16_bytes(case, dtype, monkeypatch, tmp_path):
-    """NVRTC makes one access of 16 bytes of each pack, and keeps packs in registers."""
-    pytest.importorskip("cuda.bindings.nvrtc")
-    from duograph_cuda.compiler import OPTIONS, Nvrtc
-
-    if DEVICE != "CUDA-emulated":
-        pytest.skip("the sources are taken from the emulated device")
-    x = ms.Tensor(np.ones((8, 4096)), getattr(ms, dtype), device=DEVICE)
-    # another process may have built the kernels: the sources are kept when images are asked for
-    monkeypatch.setenv("DUOGRAPH_CUDA_SOURCES", str(tmp_path))
-    backend = ms.backend.registry.backend(DEVICE)
-    monkeypatch.setattr(backend, "_modules", weakref.WeakKeyDictionary())
-    for op in ms.op.OPS.values():
-        op.forget_calls()
-    WIDE[case](x).asnumpy()
-    compiler = Nvrtc((9, 0))
-    compiler.architecture = "compute_90"
-    compiler.options = (*OPTIONS, "--gpu-architecture=compute_90")
-    texts = [compiler.run(p.read_text()).decode() for p in tmp_path.glob("*.cu")]
-    assert any(re.search(r"ld\.global(\.nc)?\.v(4\.\w*32|2\.\w*64)", t) for t in texts), case
-    assert not any(".local" in t for t in texts)

@@ -17,6 +17,14 @@ template <int kind> DG_FN f32 dg_wide(u16 v) { return kind == mma_bf16 ? dg_from
 template <int kind> DG_FN f32 dg_wide(f32 v) { return v; }
 template <int kind> DG_FN void dg_put(u16 *at, f32 v) { *at = kind == mma_bf16 ? dg_to_bf16(v) : dg_to_f16(v); }
 template <int kind> DG_FN void dg_put(f32 *at, f32 v) { *at = v; }
+/* two adjacent elements, of which the first has an even place */
+template <int kind> DG_FN void dg_put_both(u16 *at, f32 a, f32 b) {
+    u16 first, second;
+    dg_put<kind>(&first, a);
+    dg_put<kind>(&second, b);
+    *(u32 *)at = first | (u32)second << 16;
+}
+template <int kind> DG_FN void dg_put_both(f32 *at, f32 a, f32 b) { *(float2 *)at = make_float2(a, b); }
 
 /* Strides of an operand, in elements: from one batch item, head and position to the next. */
 struct dg_steps { i64 batch, head, row; };
@@ -102,12 +110,20 @@ template <int kind, int P, int side> struct dg_tiles {
     /* Writes the sums of a warp to memory, multiplied by `upper` in the first 8 rows and by `lower` in the others. */
     DG_METHOD static void store(T *to, i64 step, i64 row, i64 rows, i64 depth, const f32 (*sums)[4], f32 upper, f32 lower) {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const bool pairs = (depth | step) % 2 == 0; /* then two adjacent features are written together */
         #pragma unroll
         for (int j = 0; j < wide; j++)
             #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                const i64 r = row + g + k / 2 * 8, d = j * 8 + t * 2 + k % 2;
-                if (r < rows && d < depth) dg_put<kind>(to + r * step + d, sums[j][k] * (k < 2 ? upper : lower));
+            for (int half = 0; half < 2; half++) {
+                const i64 r = row + g + half * 8, d = j * 8 + t * 2;
+                if (r >= rows || d >= depth) continue;
+                T *const at = to + r * step + d;
+                const f32 by = half ? lower : upper, a = sums[j][half * 2] * by, b = sums[j][half * 2 + 1] * by;
+                if (pairs) dg_put_both<kind>(at, a, b);
+                else {
+                    dg_put<kind>(at, a);
+                    if (d + 1 < depth) dg_put<kind>(at + 1, b);
+                }
             }
     }
 };

@@ -91,35 +91,44 @@ template <class S> DG_FN S dg_best_of_block(S best) {
     return best;
 }
 
-/* A block for each part of a line. */
-template <class X, int kind>
-DG_FN void dg_extreme_rows(const typename X::T *x, i64 *found, i64 n, i64 parts, i64 each) {
+/* The best of this thread's elements, of those in the places first to last of a line, by packs of E elements; packs of
+ * adjacent threads are adjacent. `last` - `first` is a multiple of E, and the packs are aligned. */
+template <class X, int kind, int E, int together, int threads>
+DG_FN dg_place<X, kind> dg_best_of(const typename X::T *line, i64 first, i64 last, int thread) {
     typedef dg_place<X, kind> S;
-    enum { together = 8 };
-    const i64 line = blockIdx.x / parts, first = blockIdx.x % parts * each, last = first + each < n ? first + each : n;
+    typedef DG_PACK(typename X::T, E) P;
     S best = S::none();
-    for (i64 j = first + threadIdx.x; j < last; j += together * dg_threads) {
-        typename X::T v[together];
+    for (i64 j = first + thread * E; j < last; j += together * E * threads) {
+        P v[together];
         #pragma unroll
         for (int k = 0; k < together; k++)
-            if (j + k * dg_threads < last) v[k] = x[line * n + j + k * dg_threads];
+            if (j + k * E * threads < last) v[k] = *(const P *)(line + j + k * E * threads);
         #pragma unroll
-        for (int k = 0; k < together; k++)
-            if (j + k * dg_threads < last) best = best.later(S::of(v[k], (i32)(j + k * dg_threads)));
+        for (int k = 0; k < together; k++) {
+            if (j + k * E * threads >= last) continue;
+            #pragma unroll
+            for (int e = 0; e < E; e++) best = best.later(S::of(v[k].v[e], (i32)(j + k * E * threads + e)));
+        }
     }
-    best = dg_best_of_block(best);
+    return best;
+}
+
+/* A block for each part of a line. If `wide`, n is a multiple of the elements in 16 bytes, which are read together. */
+template <class X, int kind, bool wide>
+DG_FN void dg_extreme_rows(const typename X::T *x, i64 *found, i64 n, i64 parts, i64 each) {
+    enum { E = wide ? 16 / sizeof(typename X::T) : 1, together = wide ? 2 : 8 };
+    const i64 line = blockIdx.x / parts, first = blockIdx.x % parts * each, last = first + each < n ? first + each : n;
+    const auto best = dg_best_of_block(dg_best_of<X, kind, E, together, dg_threads>(x + line * n, first, last, threadIdx.x));
     if (threadIdx.x == 0) found[blockIdx.x] = best.at;
 }
 
-/* A warp for each short line. */
-template <class X, int kind> DG_FN void dg_extreme_short(const typename X::T *x, i64 *found, i64 lines, i64 n) {
-    typedef dg_place<X, kind> S;
+/* A warp for each short line; `wide` as above. */
+template <class X, int kind, bool wide>
+DG_FN void dg_extreme_short(const typename X::T *x, i64 *found, i64 lines, i64 n) {
+    enum { E = wide ? 16 / sizeof(typename X::T) : 1, together = wide ? 2 : 8 };
     const i64 line = DG_ITEM(0) / 32;
     if (line >= lines) return;
-    S best = S::none();
-    #pragma unroll 8
-    for (i64 j = threadIdx.x % 32; j < n; j += 32) best = best.later(S::of(x[line * n + j], (i32)j));
-    best = dg_best_of_warp(best);
+    const auto best = dg_best_of_warp(dg_best_of<X, kind, E, together, 32>(x + line * n, 0, n, threadIdx.x % 32));
     if (threadIdx.x % 32 == 0) found[line] = best.at;
 }
 

@@ -146,7 +146,12 @@ DG_FN void dg_along_depth(const dg_tile &tile, const X &x, const Y &y, RX &rx, R
     }
 }
 
-/* ---- tensor cores: tiles are 16 words deep; rows of 20 words avoid bank conflicts --------------------------- */
+/* ---- tensor cores ------------------------------------------------------------------------------------------------- */
+
+/* The first word of a line of a tile, which has 16. Where a warp reads 8 adjacent lines, or writes elements of lines that
+ * are 8 apart, they are in different banks; so there are 4 words more after each line and after every 8 lines. The lines
+ * after line 8 n are as far from it as those after line 0. */
+DG_FN int dg_line_at(int line) { return line * 20 + line / 8 * 4; }
 
 template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_words(const R &r, u32 *tile) {
     typedef typename O::T T;
@@ -163,22 +168,29 @@ template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_
         if (R::across) {
             const T *parts = (const T *)&v;
             #pragma unroll
-            for (int j = 0; j < R::n; j++) ((T *)(tile + (line + j) * 20))[deep] = parts[j];
+            for (int j = 0; j < R::n; j++) ((T *)(tile + dg_line_at(line) + j * 20))[deep] = parts[j];
         } else {
-            *(uint4 *)((T *)(tile + line * 20) + deep) = v;
+            *(uint4 *)((T *)(tile + dg_line_at(line)) + deep) = v;
         }
     }
 }
 
-template <int kind> DG_FN void dg_keep(u16 *at, f32 v) { *at = kind == mma_bf16 ? dg_to_bf16(v) : dg_to_f16(v); }
+template <int kind> DG_FN u16 dg_short_of(f32 v) { return kind == mma_bf16 ? dg_to_bf16(v) : dg_to_f16(v); }
+template <int kind> DG_FN void dg_keep(u16 *at, f32 v) { *at = dg_short_of<kind>(v); }
 template <int kind> DG_FN void dg_keep(f32 *at, f32 v) { *at = v; }
+/* two adjacent elements, of which the first has an even place */
+template <int kind> DG_FN void dg_keep_both(u16 *at, const f32 *v) {
+    *(u32 *)at = dg_short_of<kind>(v[0]) | (u32)dg_short_of<kind>(v[1]) << 16;
+}
+template <int kind> DG_FN void dg_keep_both(f32 *at, const f32 *v) { *(float2 *)at = make_float2(v[0], v[1]); }
 
-template <int kind, int side, bool runs, class X, class Y, class Out>
+/* If `pairs`, every run has an even number of columns, and two adjacent results are written together. */
+template <int kind, int side, bool runs, bool pairs, class X, class Y, class Out>
 DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
     /* A warp computes `side / 2` rows by 32 columns of the result tile. */
     enum { warps = side / 16, threads = warps * 32, rows = side / 2, tall = rows / 16, deep = 64 / sizeof(typename X::T) };
-    DG_SHARED __align__(16) u32 xs[2][side * 20];
-    DG_SHARED __align__(16) u32 ys[2][side * 20];
+    DG_SHARED __align__(16) u32 xs[2][side * 20 + side / 2];
+    DG_SHARED __align__(16) u32 ys[2][side * 20 + side / 2];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int top = warp % 2 * rows, left = warp / 2 * 32;
     f32 sums[tall][4][4];
@@ -195,7 +207,7 @@ DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
         dg_put_words<kind, side, threads, Y>(next_y, ys[half]);
     };
     const auto sum = [&](int half) {
-        const u32 *xt = xs[half], *yt = ys[half];
+        const u32 *xt = xs[half] + dg_line_at(top) + g * 20 + t, *yt = ys[half] + dg_line_at(left) + g * 20 + t;
         #pragma unroll
         for (int word = 0; word < 16; word += 8) {
             u32 a[tall][4], b[4][2];
@@ -203,11 +215,11 @@ DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
             for (int i = 0; i < tall; i++)
                 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    a[i][k] = xt[(top + i * 16 + g + k % 2 * 8) * 20 + word + t + k / 2 * 4];
+                    a[i][k] = xt[dg_line_at(i * 16 + k % 2 * 8) + word + k / 2 * 4];
             #pragma unroll
             for (int j = 0; j < 4; j++)
                 #pragma unroll
-                for (int k = 0; k < 2; k++) b[j][k] = yt[(left + j * 8 + g) * 20 + word + t + k * 4];
+                for (int k = 0; k < 2; k++) b[j][k] = yt[dg_line_at(j * 8) + word + k * 4];
             #pragma unroll
             for (int i = 0; i < tall; i++)
                 #pragma unroll
@@ -216,17 +228,21 @@ DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
     };
     dg_along_depth<deep>(tile, x, y, next_x, next_y, copy, sum);
     #pragma unroll
-    for (int j = 0; j < 4; j++)
+    for (int j = 0; j < 4; j++) {
+        const i64 c = tile.column + left + j * 8 + t * 2;
         #pragma unroll
-        for (int k = 0; k < 2; k++) {
-            const i64 c = tile.column + left + j * 8 + t * 2 + k;
-            if (c >= tile.n) continue;
-            #pragma unroll
-            for (int i = 0; i < tall * 2; i++) {
-                const i64 r = tile.row + top + i * 8 + g;
-                if (r < tile.m) dg_keep<kind>(out + tile.place<runs>(r, c), sums[i / 2][j][i % 2 * 2 + k]);
+        for (int i = 0; i < tall * 2; i++) {
+            const i64 r = tile.row + top + i * 8 + g;
+            if (r >= tile.m || c >= tile.n) continue;
+            const f32 *both = sums[i / 2][j] + i % 2 * 2;
+            Out *to = out + tile.place<runs>(r, c);
+            if constexpr (pairs) dg_keep_both<kind>(to, both);
+            else {
+                dg_keep<kind>(to, both[0]);
+                if (c + 1 < tile.n) dg_keep<kind>(out + tile.place<runs>(r, c + 1), both[1]);
             }
         }
+    }
 }
 
 /* ---- float32 without tensor cores: each of 256 threads computes `each` by `each` results -------------------- */
@@ -247,7 +263,8 @@ template <int lines, class R> DG_FN void dg_put_floats(const R &r, f32 *tile) {
     }
 }
 
-template <int side, bool runs, class X, class Y> DG_FN void dg_plain_product(X x, Y y, f32 *out, dg_tile tile) {
+/* If `fours`, the number of columns of a run is a multiple of 4, and four adjacent results are written together. */
+template <int side, bool runs, bool fours, class X, class Y> DG_FN void dg_plain_product(X x, Y y, f32 *out, dg_tile tile) {
     enum { each = side / 16, deep = 8, pitch = side + 4 };
     DG_SHARED __align__(16) f32 xs[2][deep * pitch];
     DG_SHARED __align__(16) f32 ys[2][deep * pitch];
@@ -280,13 +297,18 @@ template <int side, bool runs, class X, class Y> DG_FN void dg_plain_product(X x
     };
     dg_along_depth<deep>(tile, x, y, next_x, next_y, copy, sum);
     #pragma unroll
-    for (int j = 0; j < each; j++) {
-        const i64 c = tile.column + j / 4 * 64 + px + j % 4;
-        if (c >= tile.n) continue;
+    for (int j = 0; j < each; j += 4) {
+        const i64 c = tile.column + j / 4 * 64 + px;
         #pragma unroll
         for (int i = 0; i < each; i++) {
             const i64 r = tile.row + i / 4 * 64 + py + i % 4;
-            if (r < tile.m) out[tile.place<runs>(r, c)] = sums[i][j];
+            if (r >= tile.m || c >= tile.n) continue;
+            const f32 *four = sums[i] + j;
+            if constexpr (fours) *(float4 *)(out + tile.place<runs>(r, c)) = make_float4(four[0], four[1], four[2], four[3]);
+            else
+                #pragma unroll
+                for (int k = 0; k < 4; k++)
+                    if (c + k < tile.n) out[tile.place<runs>(r, c + k)] = four[k];
         }
     }
 }

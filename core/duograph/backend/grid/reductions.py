@@ -43,6 +43,9 @@ __all__ = [
 LANES = 32
 # Adjacent elements that the work items of a group read at least, where there are as many.
 LINE = 32
+# Elements of fewer bytes are read as many together as those of this size: each column that a work
+# item of a grid reads needs an accumulator.
+NARROWEST = 2
 # Adjacent columns that one work item of a serial device reduces side by side.
 BLOCK = 256
 
@@ -212,17 +215,18 @@ def _width_of(step: _Pass, source: DType) -> int:
     `source` is the source's dtype.
     """
     if step.inner > 1:
-        return pack_width([max(source.itemsize, 4)], step.inner, False)
+        return pack_width([max(source.itemsize, NARROWEST)], step.inner, False)
     return pack_width([source.itemsize], step.n, step.outer == 1)
 
 
-def _shape_of_group(device: GridDevice, outer: int, n: int, inner: int) -> tuple[int, int]:
+def _shape_of_group(
+    device: GridDevice, outer: int, n: int, inner: int, width: int
+) -> tuple[int, int]:
     """Return (work items along the columns, along the n rows) of a group that reduces columns.
 
-    The items along the columns read at least LINE adjacent elements; more if the rows are few or
-    the groups are many, and fewer if there are fewer columns.
+    The items along the columns read at least LINE adjacent elements, each of them `width`; more if
+    the rows are few or the groups are many, and fewer if there are fewer columns.
     """
-    width = pack_width([4], inner, False)
     across = 1
     while across < device.group and across * width < inner:
         down, groups = device.group // across, outer * ceil_div(inner, across * width)
@@ -234,8 +238,9 @@ def _shape_of_group(device: GridDevice, outer: int, n: int, inner: int) -> tuple
 
 def _column_parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
     """Return into how many parts a grid divides the n rows of a reduction of columns."""
-    across, down = _shape_of_group(device, outer, n, inner)
-    busy = max(1, outer * ceil_div(inner, across * pack_width([4], inner, False)))
+    width = pack_width([4], inner, False)
+    across, down = _shape_of_group(device, outer, n, inner, width)
+    busy = max(1, outer * ceil_div(inner, across * width))
     return max(1, min(ceil_div(4 * device.units, busy), n // (8 * down)))
 
 
@@ -387,7 +392,7 @@ class _Reduction:
         """
         k, combine, width = self.k, self.combine, self.width
         across, down = _shape_of_group(
-            self.device, self.step.outer * self.step.parts, self.chunk, self.step.inner
+            self.device, self.step.outer * self.step.parts, self.chunk, self.step.inner, width
         )
         lanes = across * down
         blocks = ceil_div(self.step.inner, across * width)
