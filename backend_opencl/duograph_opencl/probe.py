@@ -6,6 +6,7 @@ driver.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -82,9 +83,14 @@ def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
 
 
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:
-    """Build an OpenCL program without the cache that pyopencl keeps on disk."""
-    # pyopencl documents False; its types know str and None only
-    return program.build(options, cache_dir=False)  # type: ignore[arg-type]
+    """Build an OpenCL program without the cache that pyopencl keeps on disk.
+
+    pyopencl warns of whatever a compiler says; Intel's says something about each program.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        # pyopencl documents False; its types know str and None only
+        return program.build(options, cache_dir=False)  # type: ignore[arg-type]
 
 
 def first_line(error: Exception) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from duograph.dtype import float32, int64, uint64
 from duograph.errors import DeviceError, DeviceMemoryError, UnsupportedOpError
-from opencl_harness import CONFIGURATIONS, backend, check, environment, needs_device
+from opencl_harness import CONFIGURATIONS, backend, check, environment, needs_device, run
 
 R = np.random.default_rng(7)
 
@@ -166,14 +166,15 @@ def test_float32_functions(configuration):
     assert not wrong
 
 
-EDGES = np.array(
-    [0, -0.0, 1, -1, 0.5, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3.4e38, -3.4e38, 9.3e18, -2e19],
-    np.float32,
-)
+LEAST, MOST = -(2**63), 2**63 - 1
+# float32 -> the nearest int64; NaN gives 0
+NEAREST = {
+    0.0: 0, 1.0: 1, -1.5: -1, 1e-45: 0, 9.2e18: 9200000267938955264, 9.3e18: MOST, -2e19: LEAST,
+    3.4e38: MOST, -3.4e38: LEAST, np.inf: MOST, -np.inf: LEAST, np.nan: 0,
+}  # fmt: skip
 NAN = np.array([[1, np.nan, 3], [4, 5, 6]], np.float32)
 CASES = [
-    ("cast", [EDGES], {"dtype": int64}, 0),
-    ("cast", [np.abs(EDGES[:-1])], {"dtype": uint64}, 0),
+    ("cast", [np.array([0, 0.5, 7, 1e-45, 4e9, 9.2e18, 9.3e18], np.float32)], {"dtype": uint64}, 0),
     ("cast", [(f32(500) * 100).astype(np.float16)], {"dtype": float32}, 0),
     ("add", [f32(300).astype(np.float16), f32(300).astype(np.float16)], {}, 0),
     ("reduce_sum", [f32(9, 3000)], {"axis": (1,), "keepdims": False}, 1e-5),
@@ -199,6 +200,13 @@ CASES = [
 )
 def test_kernel_on_weaker_device(configuration, name, arrays, attributes, tol):
     check(configuration, name, arrays, tol, **attributes)
+
+
+@needs_device
+@over_configurations
+def test_cast_to_int64_takes_the_nearest(configuration):
+    (found,) = run(configuration, "cast", [np.array(list(NEAREST), np.float32)], dtype=int64)
+    assert found.tolist() == list(NEAREST.values())
 
 
 SOFTMAX = """graph(%0: float32[9, 3000]) {
