@@ -121,7 +121,8 @@ define SANITIZED_BUILD
 $(CLEAN_COPY)
 cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
 endef
-SANITIZED = cd build/clean && export PYTHONPATH=core:backend_cpu:backend_cuda LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) \
+SANITIZED = cd build/clean && export PYTHONPATH=core:backend_cpu:backend_cuda \
+  LD_PRELOAD="$$($${CC:-gcc} -print-file-name=libasan.so) $$($${CC:-gcc} -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 && $(abspath $(BIN))/pytest $(SIDE_BY_SIDE)
 
 # Tests that crash a compiler or throw C++ exceptions are left out.

@@ -249,6 +249,18 @@ def as_dtype(value: object) -> DType:
     )
 
 
+def as_computed_dtype(value: object) -> DType:
+    """Return the DType of a name, a NumPy dtype or a type, if ops compute with it.
+
+    Raises:
+        TypeError: no DType corresponds to `value`, or one that only stores values (`STORAGE`).
+    """
+    found = as_dtype(value)
+    if found.kind == "s":
+        raise TypeError(f"dtype: got {found.name}; wanted one that ops compute with")
+    return found
+
+
 def _combine(a: DType, b: DType) -> DType:
     """Return the dtype to which two dtypes are promoted; the promotion table is made of it."""
     if a is b:

@@ -221,6 +221,10 @@ LAYERS = {
 # Cells that are no layers, and where they are tested.
 ELSEWHERE = {
     "Cell": "the base class",
+    "GradAccumulationCell": "tests/nn/test_micro_batches.py",
+    "MicroBatchInterleaved": "tests/nn/test_micro_batches.py",
+    "PipelineCell": "tests/nn/test_micro_batches.py",
+    "SampledSoftmaxLoss": "its samples are random: tests/nn",
     "CellDict": "a container without a construct",
     "CellList": "a container without a construct",
     "LossBase": "a base class",

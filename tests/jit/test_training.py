@@ -25,6 +25,7 @@ OPTIMISERS = {
     "Adadelta": "nn.Adadelta(params)",
     "Adagrad": "nn.Adagrad(params, learning_rate=0.1)",
     "Adam": "nn.Adam(params, 0.1)",
+    "AdaFactor": "nn.AdaFactor(params, 0.1, scale_parameter=False, relative_step=False)",
     "Adam, amsgrad": "nn.Adam(params, 0.1, use_amsgrad=True)",
     "Adam, nesterov": "nn.Adam(params, 0.1, use_nesterov=True, weight_decay=0.1, loss_scale=2.0)",
     "AdamOffload": "nn.AdamOffload(params, 0.1)",

@@ -377,7 +377,7 @@ def test_the_options_of_the_protocol(two: Two) -> None:
         if version is None or np.lib.NumpyVersion(np.__version__) >= "2.1.0":
             assert name in repr(x.__dlpack__(max_version=version, stream=None))
     for options, text in (
-        ({"dl_device": (2, 0)}, r"got dl_device=\(2, 0\) for memory of \(12, 0\)"),
+        ({"dl_device": (2, 0)}, r"got dl_device=\(2, 0\) for memory of \(15, 0\)"),
         ({"dl_device": (1, 0), "copy": False}, "can only be copied to the host"),
     ):
         with pytest.raises(BufferError, match=text):

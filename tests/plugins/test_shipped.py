@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from duograph.cli import new_backend
+from duograph.dtype import ALL, STORAGE
 
 PLUGINS = pathlib.Path(__file__).resolve().parents[2] / "plugins"
 LIMITS = {"reference": 400, "null": 200, "inner_ring": 200, "template": 300}
@@ -130,4 +131,4 @@ def test_our_own_devices_have_no_gaps(name):
     assert not getattr(backend, "conformance_unsupported", {})
     assert not getattr(backend, "conformance_expected_failures", {})
     assert backend.host_fallback == "off"
-    assert len(backend.dtypes) == 15
+    assert backend.dtypes == (*ALL, *STORAGE)

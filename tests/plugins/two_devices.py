@@ -21,8 +21,8 @@ from duograph_reference.backend import Reference
 
 __all__ = ["Held", "Queued", "Queues", "Two", "registered"]
 
-# DLPack's type of devices without a standard (kDLExtDev), so that no other library takes them.
-KIND = 12
+# A device type of DLPack that no backend and no library here uses.
+KIND = 15
 
 
 class Held:

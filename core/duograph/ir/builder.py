@@ -41,7 +41,7 @@ class GraphTensor(Tensor):
             "but no data. A gradient rule or a composite op may not look at values"
         )
 
-    numpy = _values = asnumpy
+    numpy = _values = _shared = asnumpy
 
     @property
     def device(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..dtype import as_dtype
+from ..dtype import as_computed_dtype
 from ..errors import ArgumentError, OnnxError
 from ..nn.cell import Cell
 from ..parameter import Parameter
@@ -70,7 +70,7 @@ class OnnxCell(Cell):
         integer arrays, and for dtypes that Tensors lack.
         """
         try:
-            dtype = as_dtype(array.dtype)
+            dtype = as_computed_dtype(array.dtype)
         except TypeError:
             return array
         if on_host or not array.ndim or (not dtype.is_floating and array.size <= _HOST_SIZE):
@@ -102,7 +102,7 @@ def _result(value: Value) -> Value:
         return [_result(v) for v in value]
     if isinstance(value, np.ndarray):
         try:
-            as_dtype(value.dtype)
+            as_computed_dtype(value.dtype)
         except TypeError:
             return value
         return Tensor(value)

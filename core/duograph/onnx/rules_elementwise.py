@@ -15,7 +15,7 @@ import onnx
 from onnx import helper
 
 from .. import ops
-from ..dtype import DType, as_dtype, bool_, float32, float64, int64
+from ..dtype import DType, as_computed_dtype, as_dtype, bool_, float32, float64, int64
 from ..ops.division import truncate_div
 from ..tensor import Tensor
 from .model import Array, Node, Value, onnx_op
@@ -224,9 +224,9 @@ def dtype_of(number: int) -> np.dtype[Any]:
 
 
 def _known(dtype: np.dtype[Any]) -> DType | None:
-    """Return duograph's dtype for a NumPy dtype, or None if there is none."""
+    """Return duograph's dtype for a NumPy dtype, or None if no op computes with it."""
     try:
-        return as_dtype(dtype)
+        return as_computed_dtype(dtype)
     except TypeError:
         return None
 

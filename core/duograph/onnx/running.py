@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ..dtype import as_dtype
+from ..dtype import as_computed_dtype
 from ..errors import OnnxError, UnsupportedSyntaxError
 from ..ir.values import HostValue, NeedsValue
 from ..runtime_state import thread_state
@@ -160,7 +160,7 @@ def tensor_of(value: Value) -> Tensor:
     if not isinstance(value, np.ndarray):
         raise OnnxError(f"got {type(value).__name__}; wanted a tensor")
     try:
-        as_dtype(value.dtype)
+        as_computed_dtype(value.dtype)
     except TypeError:
         raise OnnxError(f"got a tensor of dtype {value.dtype}, which no op takes") from None
     return Tensor(value)
