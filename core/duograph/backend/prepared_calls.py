@@ -8,13 +8,13 @@ here runs a kernel.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType
 from ..errors import BackendError, DuographError
 from . import added_kernels
-from .added_kernels import AddedKernel
 from .plugin_checks import as_prepared, call_text, error_text
 from .prepared import PreparedCall
 from .protocol import Backend
@@ -86,34 +86,6 @@ def _add(key: list[Hashable], values: Iterable[Any]) -> bool:
     return True
 
 
-def _prepare(
-    backend: Backend,
-    op: Op,
-    types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
-    device_id: int,
-) -> PreparedCall | None:
-    """Ask the added kernels and the backend for a call, in the order of their priorities."""
-    for kernel in added_kernels.before(backend, op):
-        found = _added(kernel, backend, op, types, attributes, device_id)
-        if found is not None:
-            return found
-    found = _checked(
-        lambda: backend.prepare(op, types, attributes, device_id),  # type: ignore[arg-type]
-        f"the {backend.name} backend",
-        op,
-        types,
-        attributes,
-    )
-    if found is not None:
-        return found
-    for kernel in added_kernels.after(backend, op):
-        found = _added(kernel, backend, op, types, attributes, device_id)
-        if found is not None:
-            return found
-    return None
-
-
 def added_call(
     backend: Backend,
     op: Op,
@@ -132,44 +104,46 @@ def added_call(
     return found if found is not None and found.precedes else None
 
 
-def _added(
-    kernel: AddedKernel,
+def _prepare(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
     attributes: Mapping[str, Any],
     device_id: int,
 ) -> PreparedCall | None:
-    """Ask an added kernel for a call; the call names the kernel's owner."""
-    spec, owner = kernel.spec, f"{kernel.owner} for the {backend.name} backend"
-    found = _checked(
-        lambda: spec.prepare(backend, op, types, attributes, device_id),  # type: ignore[arg-type]
-        owner,
-        op,
-        types,
-        attributes,
-    )
-    if found is None:
-        return None
-    return dataclasses.replace(found, owner=owner, precedes=spec.priority > 0)
+    """Ask the added kernels and the backend, in the order of their priorities, for a call."""
+    given = op, types, attributes, device_id
+    for kernel in (*added_kernels.before(backend, op), None, *added_kernels.after(backend, op)):
+        if kernel is None:
+            found = _asked(backend.prepare, f"the {backend.name} backend", *given)
+        else:
+            owner = f"{kernel.owner} for the {backend.name} backend"
+            found = _asked(functools.partial(kernel.spec.prepare, backend), owner, *given)
+            if found is not None:
+                precedes = kernel.spec.priority > 0
+                found = dataclasses.replace(found, owner=owner, precedes=precedes)
+        if found is not None:
+            return found
+    return None
 
 
-def _checked(
-    prepare: Callable[[], object],
+def _asked(
+    prepare: Callable[..., object],
     owner: str,
     op: Op,
     types: tuple[TensorType | None, ...],
     attributes: Mapping[str, Any],
+    device_id: int,
 ) -> PreparedCall | None:
     """Return the call that a `prepare` function makes, or None if it makes none.
 
-    `owner` names the function in errors.
+    `owner` names the function's provider in errors.
 
     Raises:
         BackendError: the function failed, or returned something else.
     """
     try:
-        found = prepare()
+        found = prepare(op, types, attributes, device_id)
         if found is None:
             return None
         return as_prepared(found, len(types), lambda: len(op.infer_types(types, attributes)))

@@ -229,13 +229,12 @@ class Lowering:
         self, op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
     ) -> Graph | None:
         """Return the graph that computes an op without a kernel, or None if there is none."""
-        own = op.body is not None or op.decompose_rule is not None
-        if own and op.name not in self.backend.decompositions:
-            wide = float32_body(op, types, attributes)
-            if wide is not None:
-                return wide
-        elif not own and not self.backend.decompositions:
+        backends = op.name in self.backend.decompositions
+        if not (backends or op.body is not None or op.decompose_rule is not None):
             return None
+        wide = None if backends else float32_body(op, types, attributes)
+        if wide is not None:
+            return wide
         return optimizer().decomposition(self.backend, op, types, attributes)
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
