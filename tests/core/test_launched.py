@@ -9,6 +9,7 @@ from duograph.communication import comm_func
 from duograph.launched import launched
 
 X = ms.Tensor([1.0, 2.0])
+WORLD = communication.HCCL_WORLD_COMM_GROUP
 
 LAUNCHERS = {
     "Open MPI": {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"},
@@ -43,6 +44,12 @@ CALLS = {
     "AllGather": lambda: ops.AllGather()(X),
     "ReduceScatter": lambda: ops.ReduceScatter()(X),
     "Broadcast": lambda: ops.Broadcast(0)((X,)),
+    "create_group": lambda: communication.create_group("g", [0]),
+    "get_world_rank": lambda: communication.get_world_rank_from_group_rank(WORLD, 0),
+    "get_group_rank": lambda: communication.get_group_rank_from_world_rank(0, WORLD),
+    "new_group": lambda: mint.distributed.new_group([0]),
+    "SyncBatchNorm": lambda: nn.SyncBatchNorm(2),
+    "mint.SyncBatchNorm": lambda: mint.nn.SyncBatchNorm(2),
     "DistributedGradReducer": lambda: nn.DistributedGradReducer([]),
     "data parallel": lambda: ms.set_auto_parallel_context(
         parallel_mode=ms.ParallelMode.DATA_PARALLEL
@@ -62,6 +69,7 @@ def environment(monkeypatch, restored):
             monkeypatch.setenv(name, value)
 
     yield put
+    communication.destroy_group("g")
     communication.release()
     if mint.distributed.is_initialized():
         mint.distributed.destroy_process_group()

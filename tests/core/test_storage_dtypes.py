@@ -186,6 +186,20 @@ def test_values_pass_through_branches_and_loops(level):
         assert got.tolist() == function(x, y, n).tolist()
 
 
+@pytest.mark.parametrize("level", MODES)
+@pytest.mark.parametrize("dtype", STORAGE, ids=IDS)
+def test_parameters_of_them_are_assigned(dtype, level):
+    w = ms.Parameter(ms.Tensor([1, 2], dtype), name="w", requires_grad=False)
+
+    def function(x):
+        ops.assign(w, x.astype(dtype))
+        return {"rows": [ms.vmap(lambda v: v.astype(dtype).astype(ms.float32) + 1)(x)], "w": w}
+
+    got = compiled(function, level)(ms.Tensor([3.0, 4.0]))
+    assert w.dtype is got["w"].dtype is dtype and w.tolist() == got["w"].tolist() == [3, 4]
+    assert got["rows"][0].tolist() == [4, 5]
+
+
 X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
 DENSE = nn.Dense(2, 2)
 REFUSED = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import duograph as ms
 import numpy as np
 import pytest
@@ -11,10 +9,12 @@ from duograph import nn, ops
 from duograph.backend import registry
 from duograph.backend.added_kernels import KernelSpec
 from duograph.backend.prepared import PreparedCall
+from duograph.backend.prepared_calls import prepared_call
 from duograph.backend.protocol import BackendSpec
 from duograph.errors import ArgumentError, BackendError
 from duograph.op import OPS
 from duograph.ops.extensions import add_kernels, remove_kernels
+from duograph.types import TensorType
 from duograph_reference.backend import Reference
 
 MODES = (None, "O0", "O1", "O2")
@@ -86,6 +86,13 @@ PROGRAMS = {
     "reduce_sum": lambda x: (x * 2).sum(1) + 1,
     "reduce_max": lambda x: ops.amax(x * 2, 0) + 1,
     "cumsum": lambda x: ops.cumsum(x + 1, 1) * 2,
+    "concat": lambda x: ops.concat((x, x * 2), 0) + 1,
+    "fill": lambda x: ops.zeros((3,)) + x[0, :3],
+    "broadcast_to": lambda x: ops.broadcast_to(x[:1], (4, 6)) * 2,
+    "scatter_elements_add": lambda x: ops.zeros((4, 6)).scatter_add(1, (x * 0).astype(ms.int32), x),
+    "conv_weight_grad": lambda x: ms.grad(lambda w: ops.conv2d(x.reshape(1, 1, 4, 6), w).sum())(
+        ops.ones((1, 1, 3, 3))
+    ),
     "matmul": lambda x: ops.relu(x @ ops.ones((6, 4)) + 1),
     "transpose": lambda x: (x + 1).T * 2,
     "gather": lambda x: ops.gather(x, (x[0, :3] * 2).astype(ms.int32), 1) + 1,
@@ -100,6 +107,8 @@ PLACES = {
     "gradient": lambda x: ms.grad(lambda a: (ops.exp(a) * a).sum())(x),
     "vmap": lambda x: ms.vmap(lambda row: ops.exp(row) * 2)(x),
     "result": lambda x: ops.exp(x),
+    "float16": lambda x: ops.exp(x.astype(ms.float16)).astype(ms.float32) * 2,
+    "complex": lambda x: ops.real(ops.exp(x.astype(ms.complex64)) * 2),
     "twice": lambda x: ops.exp(x) * ops.exp(x),
     "nested": lambda x: ms.jit(lambda a: ops.exp(a) - 1)(x) * 2,
 }
@@ -399,9 +408,13 @@ def test_a_faulty_prepare_is_named_with_its_plugin(added, what, level):
 
 
 def test_a_prepared_call_keeps_its_other_facts(added):
-    """A call that says what it may overwrite keeps that when its owner is added."""
-    call = PreparedCall(lambda x: x, overwrites=((0, 0),))
-    assert dataclasses.replace(call, owner="x").overwrites == ((0, 0),)
+    """The operand that a call may overwrite is kept when the core notes who provides the call."""
+    made = PreparedCall(lambda x: x, overwrites=((0, 0),), infallible=True)
+    added("CPU", "exp", lambda *_: made)
+    cpu, type_ = registry.backend("CPU"), TensorType.of((2,), ms.float32)
+    call = prepared_call(cpu, OPS["exp"], (type_,), {}, 0)
+    assert (call.run, call.overwrites, call.infallible) == (made.run, ((0, 0),), True)
+    assert call.precedes and call.owner == "the plugin fast for the CPU backend"
 
 
 # ---- installed plugins ---------------------------------------------------------------------------

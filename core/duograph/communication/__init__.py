@@ -63,7 +63,6 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
         ValueError: no such group.
         NotImplementedError: a launcher such as mpiexec started this process as one of several.
     """
-    refuse_ranks("get_rank")
     _check_group("get_rank", group)
     return 0
 
@@ -76,7 +75,6 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
         ValueError: no such group.
         NotImplementedError: a launcher such as mpiexec started this process as one of several.
     """
-    refuse_ranks("get_group_size")
     _check_group("get_group_size", group)
     return 1
 
@@ -92,6 +90,7 @@ def create_group(group: str, rank_ids: list[int], options: object = None) -> Non
     Raises:
         ValueError: a rank other than 0.
     """
+    refuse_ranks("create_group")
     check_options("communication.create_group", options=options)
     if list(rank_ids) != [0]:
         raise ArgumentValueError(
@@ -128,7 +127,11 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 
 def _check_group(name: str, group: str) -> None:
-    """Raise ArgumentValueError unless `group` is the world or was created by `create_group`."""
+    """Raise ArgumentValueError unless `group` is the world or was created by `create_group`.
+
+    Raises UnsupportedOpError in a process that is one of several.
+    """
+    refuse_ranks(name)
     if group not in (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, *_groups):
         raise ArgumentValueError(
             f"{name}: got group={group!r}; wanted {HCCL_WORLD_COMM_GROUP!r}, "

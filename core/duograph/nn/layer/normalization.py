@@ -13,6 +13,7 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...launched import refuse_ranks
 from ...ops.instance_normalization import move_statistics
 from ...option_checks import check_options
 from ...parameter import Parameter
@@ -218,6 +219,7 @@ class SyncBatchNorm(_BatchNorm):
         process_groups: object = None,
         dtype: DTypeLike = float32,
     ) -> None:
+        refuse_ranks("nn.SyncBatchNorm")
         check_options("nn.SyncBatchNorm", process_groups=process_groups)
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,

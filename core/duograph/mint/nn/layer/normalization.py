@@ -12,6 +12,7 @@ from .... import ops as _ops
 from ....common.initializer import initializer
 from ....dtype import DTypeLike, float32, int64
 from ....errors import ArgumentValueError, ShapeError
+from ....launched import refuse_ranks
 from ....nn import _check
 from ....nn.cell import Cell
 from ....option_checks import check_options
@@ -193,6 +194,7 @@ class SyncBatchNorm(_BatchNorm):
         process_group: str | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
+        refuse_ranks("mint.nn.SyncBatchNorm")
         check_options("mint.nn.SyncBatchNorm", process_group=process_group)
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
