@@ -8,7 +8,6 @@ attention, if these libraries are installed. The core calls the methods of `Cuda
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -241,13 +240,13 @@ class Cuda(GridBackend):
     ) -> tuple[Memory, Shape, np.dtype[Any]] | None:
         return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
 
-    def streams(self, device_id: int) -> Queues | None:
-        """Return the device's streams if DUOGRAPH_CUDA_STREAMS is 1; see the README for why."""
-        if os.environ.get("DUOGRAPH_CUDA_STREAMS") != "1":
-            return None
+    def streams(self, device_id: int) -> Queues:
         device = self.device(device_id)
         with self._lock:
-            return self._queues.setdefault(device_id, device.queues or Queues(device))
+            found = self._queues.get(device_id)
+            if found is None:  # only one: a second one, collected later, would reset the gate
+                found = self._queues[device_id] = Queues(device)
+            return found
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

@@ -99,6 +99,8 @@ class Queues(Streams):
                 handle = self.idle.pop()
             except IndexError:
                 handle = self._check("cuStreamCreate", device.stream_flags)
+                # what was uploaded before is there for the new stream, too
+                self.order(self.handles, [handle])
                 self.handles.append(handle)
         return _Stream(self, handle)
 

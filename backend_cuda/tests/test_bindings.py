@@ -72,8 +72,6 @@ gc.collect()
 assert len(device.returned) == 1
 device.synchronize()
 device.checked("end", "cuCtxSynchronize")
-import os
-os.environ["DUOGRAPH_CUDA_STREAMS"] = "1"
 queues = backend.streams(0)
 stream = queues.new_stream()
 queues.use_stream(stream)
