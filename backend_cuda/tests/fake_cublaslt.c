@@ -154,7 +154,7 @@ int cublasLtMatmul(void *handle, void *desc_, const void *alpha, const void *a, 
                    size_t bytes, void *stream) {
     const desc *d = desc_;
     const layout *la = a_, *lb = b_, *lc = c_;
-    if (handle != (void *)0x17 || c != out || c_ != out_ || stream || chosen->data[5] != 0x2a) return INVALID;
+    if (handle != (void *)0x17 || c != out || c_ != out_ || stream != (void *)0x50 || chosen->data[5] != 0x2a) return INVALID;
     if (!fits(d, la, lb, lc) || bytes < WORKSPACE || !workspace) return INVALID;
     if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)workspace) % 256) return INVALID; /* as was promised */
     if (lc->rows == 17) return EXECUTION_FAILED; /* 17 columns: for a test of what fails when it runs */
