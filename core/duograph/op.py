@@ -74,9 +74,21 @@ class Builder(Protocol):
 numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
+_kernel_caches: list[dict[Hashable, Callable[..., Any]]] = []
+
+
+def kernel_cache() -> dict[Hashable, Callable[..., Any]]:
+    """Return a new dict for lowered calls of ops, which `drop_tables` clears."""
+    made: dict[Hashable, Callable[..., Any]] = {}
+    _kernel_caches.append(made)
+    return made
+
+
 def drop_tables() -> None:
-    """Clear all ops' caches of prepared calls, after a change of an op's rules or of the device."""
+    """Clear all caches of prepared calls, after a change of an op's rules or of the device."""
     clear_cached_calls()
+    for cache in _kernel_caches:
+        cache.clear()
     for known in OPS.values():
         known.forget_calls()
 

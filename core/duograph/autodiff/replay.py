@@ -8,12 +8,12 @@ derivative of a derivative, and for composite ops inside one. It knows no contro
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..execution.lower import lower
 from ..ir.graph import Graph, GraphNode
-from ..op import Op, dispatch
+from ..op import Op, dispatch, kernel_cache
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
@@ -21,7 +21,7 @@ from ..types import Device, TensorType
 __all__ = ["call_op", "constants_of", "replay"]
 
 _CACHE_LIMIT = 1024
-_constant_kernels: dict[Hashable, Callable[..., Any]] = {}
+_constant_kernels = kernel_cache()
 
 
 def replay(

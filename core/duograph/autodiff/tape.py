@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ..backend.protocol import Handle
@@ -20,6 +20,7 @@ from ..errors import DeviceError, GradientError
 from ..execution.lower import lower
 from ..ir.basic_ops import cast_to
 from ..ir.builder import trace
+from ..op import kernel_cache
 from ..ops.elementwise import add
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
@@ -269,7 +270,7 @@ def _edge_type(edge: Edge) -> TensorType:
 
 
 _CACHE_LIMIT = 4096
-_add_kernels: dict[Hashable, Callable[..., Any]] = {}
+_add_kernels = kernel_cache()
 
 
 # The buffer handle of the sum of two cotangents of one edge, computed by a cached kernel.

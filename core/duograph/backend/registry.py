@@ -91,6 +91,8 @@ class Entry:
 on_plugin: list[Callable[[Any], Callable[[], None]]] = []
 # Return what is wrong with a backend that was made, or None. The op table installs a check.
 on_backend: list[Callable[[Backend], str | None]] = []
+# Discard what was prepared by backends, because one of them is gone. The op table installs it.
+on_unregistered: list[Callable[[], None]] = []
 # Remove what a module registered when it was imported; called with its name when it is disabled.
 on_disabled: list[Callable[[str], None]] = []
 
@@ -301,6 +303,8 @@ def unregister(name: str) -> None:
     entry = _entries.get(name)
     if entry is not None:
         _remove(entry)
+        for discard in on_unregistered:
+            discard()
     _changed()
 
 

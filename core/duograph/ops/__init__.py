@@ -249,6 +249,7 @@ for _family in _EARLY:
 installed_methods = _install(Tensor, _EARLY)
 _registry.on_plugin.append(extensions.check)
 _registry.on_backend.append(extensions.check_backend)
+_registry.on_unregistered.append(_op.rules_changed)
 _registry.on_disabled.append(extensions.withdraw)
 
 
