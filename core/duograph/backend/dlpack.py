@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import as_dtype, bfloat16
+from ..dtype import STORAGE, as_dtype, bfloat16
 from ..errors import ArgumentError, DTypeError
 
 __all__ = ["HOST", "array_at", "array_of", "capsule_of", "device_of", "source_of"]
@@ -102,8 +102,14 @@ def capsule_of(
         max_version: the newest version of DLPack that the consumer knows; None: before 1.0.
 
     Raises:
-        BufferError: NumPy cannot share the array, such as one that is read-only.
+        BufferError: NumPy cannot share the array, such as one that is read-only, or of a storage
+            dtype.
     """
+    if as_dtype(array.dtype) in STORAGE:
+        raise BufferError(
+            f"__dlpack__: got an array of {array.dtype}; wanted a dtype that others read by "
+            "DLPack, as after x.astype(float32)"
+        )
     short = array.dtype == bfloat16.np
     shared = array.view(np.uint16) if short else array
     try:
