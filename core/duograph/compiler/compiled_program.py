@@ -32,12 +32,13 @@ from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
 from .arguments import Slots
+from .guard_code import StateChanged
 from .guards import Guard
 from .inputs import Input, read_input
 from .interpret import interpret
 from .results import Out, rebuilt
 
-__all__ = ["CompiledProgram", "StateChanged"]
+__all__ = ["CompiledProgram"]
 
 # Bytes of state up to which a program keeps the handles bound between calls.
 MAX_BOUND_BYTES = 1 << 20
@@ -105,13 +106,6 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 def _bound_handles() -> list[list[Handle]]:
     """Return the lists of state-tensor buffer handles that all compiled programs keep bound."""
     return [program._bound.handles for program in list(_programs)]
-
-
-class StateChanged(Exception):
-    """Raised by the function that `fast_call` returns, if state or captured values have changed.
-
-    The caller then makes the call with all checks; see `CompiledProgram.fast_call`.
-    """
 
 
 class CompiledProgram:
@@ -380,7 +374,9 @@ class CompiledProgram:
         if self._compares or self.effects:  # after an error of the shortcut, `call` runs again
             return None
         if self._only_arguments:
-            return self.run_single if guard.empty else self._guarded(guard)
+            if guard.empty:
+                return self.run_single
+            return guard.before(self.run_single, len(self.inputs), self)
         if not (
             self._single is not None
             and self._arguments_then_state
@@ -399,18 +395,6 @@ class CompiledProgram:
             if run is None:
                 run = bound.run = bound.route.bound(bound.handles)
             return run(handles)[0]
-
-        return fast
-
-    def _guarded(self, guard: Guard) -> HandleFunction:
-        """Return a short form of `call` for a program with captures that reads only arguments."""
-        holds, run = guard.holds, self.run_single
-
-        def fast(*handles: Handle) -> Handle:
-            if not holds():
-                raise StateChanged
-            self.hits += 1
-            return run(*handles)
 
         return fast
 

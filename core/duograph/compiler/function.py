@@ -30,8 +30,9 @@ from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor
 from ..types import Device
 from .arguments import Slots
-from .compiled_program import CompiledProgram, StateChanged
+from .compiled_program import CompiledProgram
 from .explain import Explanation
+from .guard_code import StateChanged
 from .guards import callers_level
 from .history import History
 from .jit_call import JitCall

@@ -6,15 +6,14 @@ decides: recompile, warn, raise, or ignore. A guard never compiles anything itse
 
 from __future__ import annotations
 
-import functools
 import inspect
-import operator
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from .. import context
+from ..backend.prepared import HandleFunction
 from ..errors import CaptureError
 from ..frontend.diagnostics import is_internal
 from ..frontend.state.captures import Capture, Captures
@@ -23,6 +22,7 @@ from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
+from .guard_code import Comparison, Counted
 from .places import Homes, changed_places, homes_of
 
 __all__ = ["Guard", "callers_level"]
@@ -40,9 +40,6 @@ class Guard:
     Attributes:
         cells: captures from Cells and Parameters.
         others: all other captures.
-        items: (mapping, key, value) of the captures in `others` that are looked up in a dict.
-        lists: (list, check of its items by identity) of the captures in `others` of lists.
-        rest: the captures in `others` that are in neither.
         cells_version: `runtime_state.cells_version` at the last comparison of `cells`.
         reported: by id of a capture, the changed value that a warning was about.
         empty: whether there is nothing to check.
@@ -52,25 +49,28 @@ class Guard:
     def __init__(self, captures: Captures) -> None:
         self.cells: list[Capture] = []
         self.others: list[Capture] = []
-        items: list[tuple[Mapping[Value, Value], Value, Value]] = []
+        lookups, lists, rest = [], [], []
         for c in captures.items.values():
             # the Cell does not notice when an attribute of its class is set
             if isinstance(c.owner, (Cell, Parameter)) and not _of_class(c):
                 self.cells.append(c)
+                continue
+            self.others.append(c)
+            if c.kind == "item":
+                lookups.append((c.owner, c.name, c.value))
+            elif c.kind == "method":
+                lookups.append((vars(c.owner), c.name, c.value))
+            elif c.kind == "entries" and type(c.owner) is list:
+                lists.append((c.owner, c.value))
             else:
-                self.others.append(c)
-                if c.kind == "item":
-                    items.append((c.owner, c.name, c.value))
-                elif c.kind == "method":
-                    items.append((vars(c.owner), c.name, c.value))
-        self.items = items
-        self.lists: list[tuple[list[Value], Callable[[list[Value]], bool]]] = []
-        self.rest: list[Capture] = []
-        for c in self.others:
-            if c.kind == "entries" and type(c.owner) is list:
-                self.lists.append((c.owner, check_of_items(c.value)))
-            elif c.kind not in ("item", "method"):
-                self.rest.append(c)
+                rest.append(c)
+        others: list[Callable[[], bool]] = []
+        if rest:
+            others.append(lambda: _agree(rest))
+        if self.cells:
+            others.append(lambda: runtime_state.cells_version == self.cells_version)
+        self._comparison = Comparison(lookups, lists, others)
+        self._same = self._comparison.test()
         self.cells_version = runtime_state.cells_version
         self.reported: dict[int, Value] = {}
         self.empty = not self.others and not self.cells
@@ -90,21 +90,21 @@ class Guard:
         Raises:
             CaptureError: something has changed, and the policy is "error".
         """
-        for owner, name, value in self.items:
-            if owner.get(name, MISSING) is not value:
-                return self._apply_policy(chosen)
-        for items, is_unchanged in self.lists:
-            if not is_unchanged(items):
-                return self._apply_policy(chosen)
-        for c in self.rest:
-            now = c.now()
-            if now is not c.value and not c.agrees(now):
-                return self._apply_policy(chosen)
-        if self.cells and runtime_state.cells_version != self.cells_version:
+        if not self._same():
             return self._apply_policy(chosen)
         if self.reported:
             self.reported.clear()
         return True
+
+    def before(self, run: HandleFunction, n_handles: int, program: Counted) -> HandleFunction:
+        """Return `run` with this check before each call; it raises StateChanged.
+
+        Args:
+            run: takes `n_handles` handles of arguments, and returns the handle of the result.
+            n_handles: see `run`.
+            program: its `hits` counts the calls.
+        """
+        return self._comparison.call(run, n_handles, program, self.holds, self.reported)
 
     def unchanged(self) -> bool:
         """Return whether all captured values equal those that the program was compiled for."""
@@ -156,40 +156,6 @@ class Guard:
         return [c.label for c in (*self.others, *self.cells) if not c.agrees(c.now())]
 
 
-# Lists of at most this many items get a check of their own.
-_UNPACKED_ITEMS = 64
-
-
-def check_of_items(items: tuple[Value, ...]) -> Callable[[list[Value]], bool]:
-    """Return a function that checks whether a list holds exactly the objects `items`, in order."""
-    n = len(items)
-    if not items or n > _UNPACKED_ITEMS:
-        return lambda now: len(now) == n and all(map(operator.is_, now, items))
-    return _unpacking_check(n)(*items)
-
-
-@functools.cache
-def _unpacking_check(n: int) -> Callable[..., Callable[[list[Value]], bool]]:
-    """Return a function that takes `n` objects and returns a check of a list for these objects.
-
-    For two objects c0 and c1 the check is `x0, x1 = items; return x0 is c0 and x1 is c1`, as
-    unpacking is the fastest way to compare.
-    """
-    names = ", ".join(f"x{i}" for i in range(n))
-    tests = " and ".join(f"x{i} is c{i}" for i in range(n))
-    source = (
-        f"def make({', '.join(f'c{i}' for i in range(n))}):\n"
-        f"  def check(items):\n"
-        f"    try: {names}, = items\n"
-        f"    except ValueError: return False\n"
-        f"    return {tests}\n"
-        f"  return check\n"
-    )
-    made: dict[str, Callable[..., Callable[[list[Value]], bool]]] = {}
-    exec(source, made)
-    return made["make"]
-
-
 def callers_level() -> int:
     """Return the `stacklevel` that attributes a warning to the innermost user frame."""
     level = 1
@@ -199,6 +165,15 @@ def callers_level() -> int:
         frame = frame.f_back
         level += 1
     return level
+
+
+def _agree(captures: list[Capture]) -> bool:
+    """Return whether captures have the values, or equal ones, that they were recorded with."""
+    for c in captures:
+        now = c.now()
+        if now is not c.value and not c.agrees(now):
+            return False
+    return True
 
 
 def _of_class(capture: Capture) -> bool:
