@@ -1,10 +1,11 @@
-"""Tests of the generated comparison before a fast call (`compiler.guard_code`)."""
+"""Tests that calls of compiled functions notice changed captures (`compiler.guard_code`)."""
 
 import duograph as ms
 import numpy as np
 import pytest
 from duograph import Tensor, nn
-from duograph.compiler.guard_code import Comparison, StateChanged
+from duograph.compiler.guard_code import IdentityCheck, StateChanged
+from duograph.errors import CaptureError
 
 N, D = [1.0, 2.0], {"k": 3.0}
 LONG = [0.5] * 70
@@ -87,6 +88,54 @@ def test_a_change_and_its_return_are_told_each_time():
         N[0] = 1.0
 
 
+@pytest.mark.parametrize("policy", ["warn", "error"])
+@pytest.mark.parametrize("place", ["list", "dict", "attribute"])
+def test_a_change_is_reported_at_the_line_of_the_call(policy, place):
+    ms.set_context(stale_captures=policy)
+    x, compiled = Tensor([1.0, 2.0]), ms.jit(one)
+    try:
+        for _ in range(3):
+            compiled(x)
+        N[0] = 7.0 if place == "list" else 1.0
+        D["k"] = 7.0 if place == "dict" else 3.0
+        OWNER.scale = 7.0 if place == "attribute" else 1.0
+        if policy == "warn":
+            with pytest.warns(RuntimeWarning, match=r"7\.0 now") as found:
+                compiled(x)
+            assert [w.filename for w in found] == [__file__]
+        else:
+            with pytest.raises(CaptureError, match=r"7\.0 now") as error:
+                compiled(x)
+            assert error.value.__context__ is None
+    finally:
+        N[0], D["k"], OWNER.scale = 1.0, 3.0, 1.0
+
+
+def test_a_question_that_raises_reaches_the_caller():
+    """An error of a user's property is raised, also if it is one that the check catches."""
+    ms.set_context(stale_captures="recompile")
+
+    class Raising:
+        error = None
+
+        @property
+        def scale(self):
+            if self.error is not None:
+                raise self.error
+            return 2.0
+
+    owner, x = Raising(), Tensor([1.0, 2.0])
+    compiled = ms.jit(lambda a: a * owner.scale)
+    for _ in range(3):
+        compiled(x)
+    for error in (KeyError("own"), ValueError("own"), RuntimeError("own")):
+        Raising.error = error
+        with pytest.raises(type(error), match="own"):
+            compiled(x)
+        Raising.error = None
+        np.testing.assert_array_equal(compiled(x).asnumpy(), [2.0, 4.0])
+
+
 @pytest.mark.parametrize("function", [one, none])
 def test_items_that_are_gone(function):
     ms.set_context(stale_captures="recompile")
@@ -114,7 +163,7 @@ def test_errors_of_a_kernel_are_not_taken_for_a_change():
         hits = 0
 
     held = [1.0]
-    guarded = Comparison([], [(held, (held[0],))]).call(run, 1, Program(), lambda: False, {})
+    guarded = IdentityCheck([], [(held, (held[0],))]).call(run, 1, Program(), lambda: False, {})
     with pytest.raises(ValueError, match="of the kernel"):
         guarded(3)
     assert called == [3]

@@ -105,7 +105,7 @@ def capsule_of(
         BufferError: NumPy cannot share the array, such as one that is read-only, or of a storage
             dtype.
     """
-    if as_dtype(array.dtype) in STORAGE:
+    if array.dtype in [d.np for d in STORAGE]:
         raise BufferError(
             f"__dlpack__: got an array of {array.dtype}; wanted a dtype that others read by "
             "DLPack, as after x.astype(float32)"

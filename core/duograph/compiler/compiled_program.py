@@ -376,7 +376,7 @@ class CompiledProgram:
         if self._only_arguments:
             if guard.empty:
                 return self.run_single
-            return guard.before(self.run_single, len(self.inputs), self)
+            return guard.guarded(self.run_single, len(self.inputs), self)
         if not (
             self._single is not None
             and self._arguments_then_state

@@ -1,8 +1,9 @@
-"""Generates Python code that compares captured objects with those that a program was compiled for.
+"""Generates the Python code that runs before a compiled program to detect changed captures.
 
-`compiler.guards` makes one `Comparison` per program. The code gives each object a variable of its
-own, since this is the fastest comparison that Python has. It only compares identities; what a
-change means is decided by `Guard.holds`.
+A capture is a value from outside that a program treats as constant. `compiler.guards` makes one
+`IdentityCheck` per program. The generated code stores every captured object in a local variable,
+because Python reads these fastest. It compares identities only; `Guard` decides what a change
+means.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..backend.prepared import HandleFunction
 from ..frontend.state.journal import MISSING
 from ..frontend.types import Value
 
-__all__ = ["Comparison", "Counted", "StateChanged"]
+__all__ = ["CountsCalls", "IdentityCheck", "StateChanged"]
 
 # Lookups and items of lists beyond this number are compared in a loop.
 _LIMIT = 64
@@ -26,8 +27,9 @@ _LIMIT = 64
 # Types of mappings whose lookups run no code of a user's class.
 _PLAIN = (dict, types.MappingProxyType)
 
-# `{comparison}` raises KeyError or ValueError if something has changed. The objects are defaults of
-# parameters, as these are the variables that Python reads fastest.
+# The statements in `{comparison}` raise KeyError or ValueError if an object is another one now. The
+# objects are default values of parameters: these are local variables. Warnings and errors are left
+# to code outside the `try`, so that they have no KeyError as their context.
 _TEST = """
 def test({objects}):
   try:
@@ -38,36 +40,45 @@ def test({objects}):
 
 _CALL = """
 def call({handles}{objects}):
+  same = False
   try:
 {comparison}
-    if reported: raise KeyError
-  except (KeyError, ValueError):
-    if not holds(): raise StateChanged from None
+    same = True
+  except (KeyError, ValueError): pass
+  if not same:
+    if not may_run(): raise StateChanged
+  elif reported: reported.clear()
   program.hits += 1
   return run({handles})
 """
 
+# The file name of generated code. It lies in this package, so that warnings and tracebacks point to
+# the line of the user that called the compiled function.
+_FILE = f"{__file__} (generated)"
+
 
 class StateChanged(Exception):
-    """Raised by the function that `fast_call` returns, if state or captured values have changed.
+    """Raised by the fast call of a compiled program if its captures or state tensors changed.
 
-    The caller then makes the call with all checks; see `CompiledProgram.fast_call`.
+    `JitFunction` catches it and makes the call again with all checks. See
+    `CompiledProgram.fast_call`.
     """
 
 
-class Counted(Protocol):
-    """An object that counts its calls."""
+class CountsCalls(Protocol):
+    """A compiled program as the generated code sees it: an object with a counter of calls."""
 
     hits: int
 
 
-class Comparison:
-    """A comparison by identity of looked-up objects and of the items of lists.
+class IdentityCheck:
+    """Checks that dictionary entries and list items are the same objects as at compile time.
 
     Args:
-        lookups: (mapping, key, expected object).
-        lists: (list, expected items in order).
-        others: more functions that return whether something is unchanged; called last.
+        lookups: (dictionary, key, object that was found there).
+        lists: (list, the objects that it held, in order).
+        others: more checks, each a function that returns whether its captures are unchanged. They
+            are called last.
     """
 
     def __init__(
@@ -84,7 +95,7 @@ class Comparison:
             found = f"d{k}[k{k}]" if type(owner) in _PLAIN else f"d{k}.get(k{k}, MISSING)"
             terms.append(f"{found} is v{k}")
             self._objects |= {f"d{k}": owner, f"k{k}": key, f"v{k}": value}
-        self._demand(terms)
+        self._require(terms)
         size = 0
         for k, (items, expected) in enumerate(lists):
             n = len(expected)
@@ -93,67 +104,75 @@ class Comparison:
                 continue
             size += n
             self._lines.append(f"{', '.join(f'x{j}' for j in range(n))}, = l{k}")
-            self._demand([f"x{j} is c{k}_{j}" for j in range(n)])
+            self._require([f"x{j} is c{k}_{j}" for j in range(n)])
             self._objects |= {f"c{k}_{j}": x for j, x in enumerate(expected)} | {f"l{k}": items}
         if lookups[_LIMIT:]:
             rest.insert(0, functools.partial(_are_found, lookups[_LIMIT:]))
-        self._demand([f"o{k}()" for k in range(len(rest))])
+        self._require([f"o{k}()" for k in range(len(rest))])
         self._objects |= {f"o{k}": f for k, f in enumerate(rest)}
 
-    def _demand(self, terms: Sequence[str]) -> None:
+    def _require(self, terms: Sequence[str]) -> None:
         if terms:
             self._lines.append(f"if not ({' and '.join(terms)}): raise KeyError")
 
     def test(self) -> Callable[[], bool]:
-        """Return a function that tells whether everything is unchanged."""
-        made: Callable[[], bool] = self._made(_TEST, "test", {})
+        """Generate a function without arguments that returns whether all captures are unchanged."""
+        made: Callable[[], bool] = self._generate(_TEST, {})
         return made
 
     def call(
         self,
         run: HandleFunction,
         n_handles: int,
-        program: Counted,
-        holds: Callable[[], bool],
+        program: CountsCalls,
+        may_run: Callable[[], bool],
         reported: dict[int, Value],
     ) -> HandleFunction:
-        """Return `run` with the comparison before it.
+        """Generate a function that checks the captures, then calls `run` and returns its result.
 
         Args:
-            run: takes handles, and returns the handle of the result.
-            n_handles: number of handles that `run` takes.
-            program: its `hits` counts the calls.
-            holds: called after a change; if it returns False, StateChanged is raised.
-            reported: `holds` is also called while this is not empty.
+            run: function from buffer handles of the arguments to that of the result.
+            n_handles: number of arguments of `run`.
+            program: its `hits` is incremented by each call.
+            may_run: called if a capture has changed. If it returns False, the generated function
+                raises StateChanged and does not call `run`.
+            reported: changes that a warning was about; cleared if all captures are unchanged.
         """
         handles = "".join(f"h{k}, " for k in range(n_handles))
-        objects = {"run": run, "program": program, "holds": holds, "reported": reported}
-        made: HandleFunction = self._made(_CALL, "call", objects, handles)
+        objects = {"run": run, "program": program, "may_run": may_run, "reported": reported}
+        made: HandleFunction = self._generate(_CALL, objects, handles)
         return made
 
-    def _made(
-        self, template: str, name: str, objects: dict[str, Value], handles: str = ""
-    ) -> Value:
-        """Return the function `name` of a template, over the objects compared and more objects."""
+    def _generate(self, template: str, objects: dict[str, Value], handles: str = "") -> Value:
+        """Generate the function of a template that compares this check's objects.
+
+        Args:
+            template: source of the function, `_TEST` or `_CALL`.
+            objects: further objects that the template names.
+            handles: the parameters of the function, each followed by a comma.
+        """
         given = self._objects | objects
         source = template.format(
             comparison="\n".join(f"    {line}" for line in self._lines) or "    pass",
             objects=", ".join(f"{o}=None" for o in given),
             handles=handles,
         )
-        code: types.CodeType = _compiled(source, name)
-        return types.FunctionType(code, _GLOBALS, name, tuple(given.values()))
+        code = _compiled(source)
+        return types.FunctionType(code, _GLOBALS, code.co_name, tuple(given.values()))
 
 
 _GLOBALS = {"MISSING": MISSING, "StateChanged": StateChanged, "__builtins__": builtins}
 
 
 @functools.lru_cache(256)
-def _compiled(source: str, name: str) -> types.CodeType:
-    """Return the code of the function `name` that a source defines."""
-    found: dict[str, types.FunctionType] = {}
-    exec(source, found)
-    return found[name].__code__
+def _compiled(source: str) -> types.CodeType:
+    """Compile a source that consists of one function definition; return the function's code."""
+    (code,) = [
+        constant
+        for constant in compile(source, _FILE, "exec").co_consts
+        if isinstance(constant, types.CodeType)
+    ]
+    return code
 
 
 def _are_found(lookups: Sequence[tuple[Mapping[Value, Value], Value, Value]]) -> bool:

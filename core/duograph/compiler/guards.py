@@ -22,7 +22,7 @@ from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
-from .guard_code import Comparison, Counted
+from .guard_code import CountsCalls, IdentityCheck
 from .places import Homes, changed_places, homes_of
 
 __all__ = ["Guard", "callers_level"]
@@ -66,11 +66,11 @@ class Guard:
                 rest.append(c)
         others: list[Callable[[], bool]] = []
         if rest:
-            others.append(lambda: _agree(rest))
+            others.append(lambda: _all_unchanged(rest))
         if self.cells:
             others.append(lambda: runtime_state.cells_version == self.cells_version)
-        self._comparison = Comparison(lookups, lists, others)
-        self._same = self._comparison.test()
+        self._check = IdentityCheck(lookups, lists, others)
+        self._is_unchanged = self._check.test()
         self.cells_version = runtime_state.cells_version
         self.reported: dict[int, Value] = {}
         self.empty = not self.others and not self.cells
@@ -90,27 +90,29 @@ class Guard:
         Raises:
             CaptureError: something has changed, and the policy is "error".
         """
-        if not self._same():
+        if not self._is_unchanged():
             return self._apply_policy(chosen)
         if self.reported:
             self.reported.clear()
         return True
 
-    def before(self, run: HandleFunction, n_handles: int, program: Counted) -> HandleFunction:
-        """Return `run` with this check before each call; it raises StateChanged.
+    def guarded(self, run: HandleFunction, n_handles: int, program: CountsCalls) -> HandleFunction:
+        """Return a function that calls `run` after the same check as `holds`.
+
+        If `holds` would return False, the function raises StateChanged instead.
 
         Args:
-            run: takes `n_handles` handles of arguments, and returns the handle of the result.
-            n_handles: see `run`.
-            program: its `hits` counts the calls.
+            run: function from buffer handles of the arguments to that of the result.
+            n_handles: number of arguments of `run`.
+            program: its `hits` is incremented by each call.
         """
-        return self._comparison.call(run, n_handles, program, self.holds, self.reported)
+        return self._check.call(run, n_handles, program, self._apply_policy, self.reported)
 
     def unchanged(self) -> bool:
         """Return whether all captured values equal those that the program was compiled for."""
         return all([c.agrees(c.now()) for c in (*self.others, *self.cells)])
 
-    def _apply_policy(self, chosen: bool) -> bool:
+    def _apply_policy(self, chosen: bool = False) -> bool:
         """Compare all captures by value; return whether the program may run.
 
         The policy `stale_captures` decides about a change: recompile, warn, raise or ignore. A
@@ -167,8 +169,8 @@ def callers_level() -> int:
     return level
 
 
-def _agree(captures: list[Capture]) -> bool:
-    """Return whether captures have the values, or equal ones, that they were recorded with."""
+def _all_unchanged(captures: list[Capture]) -> bool:
+    """Return whether each capture has the same value as at compile time, or an equal one."""
     for c in captures:
         now = c.now()
         if now is not c.value and not c.agrees(now):
