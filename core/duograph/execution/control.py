@@ -22,6 +22,7 @@ from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, NamedGraph
+from ..ir.liveness import RAISING_FUNCTIONS
 from ..placement import commit
 from ..runtime_state import thread_state
 from ..tensor import Tensor
@@ -42,8 +43,6 @@ LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 # loop around the next one.
 FRAMES = 16
 _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
-# Functions of Python numbers that raise for some of them.
-_PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "float", "round"}
 
 
 class ControlNode(NamedTuple):
@@ -107,7 +106,7 @@ def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
 
     An example is a division of Python numbers by 0.
     """
-    return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
+    return name in ("to_host", "to_tensor") or attributes.get("function") in RAISING_FUNCTIONS
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .control import scalar
+from ..types import INT
+from .control import scalar, to_host
 from .graph import GraphNode
 
-__all__ = ["live_nodes", "may_divide_by_zero"]
+__all__ = ["RAISING_FUNCTIONS", "live_nodes", "may_raise"]
 
-# Functions of Python numbers that raise for some operands.
-RAISING_FUNCTIONS = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
+# Functions of Python numbers that raise for some operands: a division by 0, `int` of NaN.
+RAISING_FUNCTIONS = {
+    "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "float", "round",
+}  # fmt: skip
 
 
-def may_divide_by_zero(node: GraphNode) -> bool:
-    """Return whether a node computes with Python numbers and may raise, as a division by 0 does.
+def may_raise(node: GraphNode) -> bool:
+    """Return whether a node computes a Python number and may raise, as a division by 0 does.
 
     Such a node must run even if nothing reads its result, because Python would raise there too.
     """
+    if node.op is to_host:  # `int` of a tensor that is NaN or infinite
+        return node.attributes["kind"] is INT
     return node.op is scalar and node.attributes["function"] in RAISING_FUNCTIONS
 
 
@@ -33,7 +38,7 @@ def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
     needed: set[int | None] = set(wanted)
     kept: list[GraphNode] = []
     for node in reversed(nodes):
-        if not needed.isdisjoint(node.results) or node.effects or may_divide_by_zero(node):
+        if not needed.isdisjoint(node.results) or node.effects or may_raise(node):
             kept.append(node)
             needed.update(node.operands)
     kept.reverse()

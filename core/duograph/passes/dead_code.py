@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ..ir.control import SUBGRAPH_OPS, switch, while_loop
 from ..ir.graph import Graph, GraphNode, subgraph
-from ..ir.liveness import may_divide_by_zero
+from ..ir.liveness import may_raise
 from .context import PLAIN, PassContext
 from .subgraphs import Done, has_effects, inside
 
@@ -63,7 +63,7 @@ class _Removal:
             kept: list[GraphNode] = []
             for node in reversed(graph.nodes):
                 if not needed.isdisjoint(node.results) or has_effects(
-                    node, self.effects, may_divide_by_zero
+                    node, self.effects, may_raise
                 ):
                     if node.op in SUBGRAPH_OPS:
                         node = self.reduced(node, needed)

@@ -17,6 +17,7 @@ from ...errors import GraphError
 from ...ir.builder import GraphBuilder, GraphTensor
 from ...ir.graph import Graph, GraphNode
 from ...ir.values import HostValue, NeedsValue
+from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import Device, ValueType
 from ..types import GraphValue, Value
@@ -133,10 +134,18 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(self.operand(value, None)._id)
 
     def made_constant(self, value: Tensor) -> Value:
-        """Return a graph constant with the data of an eager tensor made while compiling."""
+        """Return a graph constant with the first data of an eager tensor made while compiling.
+
+        Traced writes do not reach the Tensor, so its data are those before the first write.
+        """
         found = self._made.get(id(value))
         if found is None:
-            found = self._made[id(value)] = self.constant(value)._id
+            staged, thread_state.builder = thread_state.builder, None
+            try:
+                data = value.asnumpy()
+            finally:
+                thread_state.builder = staged
+            found = self._made[id(value)] = self.constant(data)._id
         return self.tensor(found)
 
     # ---- state: called by Tensor and Parameter ------------------------------------------------
