@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ._locks import new_lock
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
     from .types import Device
 
-__all__ = ["runtime_state", "staged_builder", "thread_state"]
+__all__ = ["runtime_state", "staged_builder", "thread_state", "without_builder"]
 
 
 class CellCompiler(Protocol):
@@ -161,3 +162,13 @@ def staged_builder() -> Any:
         return None
     builder: Any = thread_state.builder
     return builder if builder is not None and builder.staged else None
+
+
+@contextmanager
+def without_builder() -> Iterator[None]:
+    """Return a context manager that runs this thread's ops eagerly, even while it compiles."""
+    before, thread_state.builder = thread_state.builder, None
+    try:
+        yield
+    finally:
+        thread_state.builder = before

@@ -8,8 +8,7 @@ where a condition is known only at run time, so they are plain loops and calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from onnx import helper
 from ..dtype import as_computed_dtype
 from ..errors import OnnxError, UnsupportedSyntaxError
 from ..ir.values import HostValue, NeedsValue
-from ..runtime_state import thread_state
+from ..runtime_state import without_builder
 from ..tensor import Tensor
 from .control import CONTROL
 from .model import Graph, Node, Value, parsed
@@ -104,7 +103,7 @@ def apply(node: Node, inputs: Sequence[Value]) -> list[Value]:
         if node.rule.host:
             found = node.rule.function(node, *inputs)
         elif known and inputs and not node.rule.random:
-            with on_host():
+            with without_builder():
                 found = _host_value(node.rule.function(node, *_arguments(node, inputs)))
         else:
             found = node.rule.function(node, *_arguments(node, inputs))
@@ -171,16 +170,6 @@ def _host_value(value: Value) -> Value:
     if isinstance(value, (tuple, list)):
         return type(value)([_host_value(v) for v in value])
     return np.asarray(value.asnumpy()) if isinstance(value, Tensor) else value
-
-
-@contextmanager
-def on_host() -> Iterator[None]:
-    """Run ops at once inside a `with` block, also while a function is being compiled."""
-    before, thread_state.builder = thread_state.builder, None
-    try:
-        yield
-    finally:
-        thread_state.builder = before
 
 
 # ---- operators that ONNX defines by others ------------------------------------------------------

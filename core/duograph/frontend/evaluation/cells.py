@@ -18,7 +18,7 @@ from ...nn._calls import cast_floating, refuse_operand
 from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
-from ...runtime_state import thread_state
+from ...runtime_state import without_builder
 from ..libraries import is_framework, user_method
 from ..state.captures import entries_of, hooks_of
 from ..state.evaluation import Evaluation
@@ -85,12 +85,8 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
             construct=cls.__name__,
             remedy="Make the Cell in __init__, outside the compiled function",
         )
-    before = thread_state.builder
-    thread_state.builder = None
-    try:
+    with without_builder():
         made = cls(*args, **kwargs)
-    finally:
-        thread_state.builder = before
     own = next(made.get_parameters(), None)
     if own is not None:
         raise UnsupportedSyntaxError(

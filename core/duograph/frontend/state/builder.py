@@ -17,7 +17,7 @@ from ...errors import GraphError
 from ...ir.builder import GraphBuilder, GraphTensor
 from ...ir.graph import Graph, GraphNode
 from ...ir.values import HostValue, NeedsValue
-from ...runtime_state import thread_state
+from ...runtime_state import without_builder
 from ...tensor import Tensor
 from ...types import Device, ValueType
 from ..types import GraphValue, Value
@@ -134,17 +134,15 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(self.operand(value, None)._id)
 
     def made_constant(self, value: Tensor) -> Value:
-        """Return a graph constant with the first data of an eager tensor made while compiling.
+        """Return a graph constant that holds the initial value of a Tensor made while compiling.
 
-        Traced writes do not reach the Tensor, so its data are those before the first write.
+        In-place writes are traced into the graph and leave the Tensor as it was, so its data are
+        those from before the first write.
         """
         found = self._made.get(id(value))
         if found is None:
-            staged, thread_state.builder = thread_state.builder, None
-            try:
+            with without_builder():
                 data = value.asnumpy()
-            finally:
-                thread_state.builder = staged
             found = self._made[id(value)] = self.constant(data)._id
         return self.tensor(found)
 
