@@ -558,7 +558,7 @@ def _check_reader(t: Tensor) -> None:
     while frame.f_globals is globals():
         assert frame.f_back is not None
         frame = frame.f_back
-    if frame.f_globals["__name__"].startswith(MAKERS):
+    if frame.f_globals.get("__name__", "").startswith(MAKERS):
         raise GradientError(
             f"got a Tensor of shape {t.shape} that is being differentiated where only its value is "
             f"used, through which no gradient flows; wanted a number, x.item() or "

@@ -22,7 +22,6 @@ from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, NamedGraph
-from ..ir.liveness import RAISING_FUNCTIONS
 from ..placement import commit
 from ..runtime_state import thread_state
 from ..tensor import Tensor
@@ -33,7 +32,6 @@ __all__ = [
     "CONTROL_OPS",
     "ControlNode",
     "control_call",
-    "may_raise",
     "with_source_span",
 ]
 
@@ -99,14 +97,6 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
 def control_call(name: str, node: ControlNode) -> HandleFunction:
     """Return the Python function that runs one control-flow or Python-value op of a graph."""
     return _RULES[name](node)
-
-
-def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether an op between Python numbers and tensors may raise at run time.
-
-    An example is a division of Python numbers by 0.
-    """
-    return name in ("to_host", "to_tensor") or attributes.get("function") in RAISING_FUNCTIONS
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:

@@ -20,11 +20,11 @@ from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, 
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
 from ..ir.graph import FrozenArray, Graph, GraphNode
-from ..ir.liveness import live_nodes
+from ..ir.liveness import live_nodes, may_raise
 from ..ir.optimizer import optimizer
 from ..op import Op
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
-from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
+from .control import CONTROL_OPS, ControlNode, control_call, with_source_span
 from .executable import link_steps
 from .half_precision import float32_body
 from .kernel_checks import checked_step
@@ -183,7 +183,8 @@ class Lowering:
             name,
             ControlNode(self.backend, types, node.attributes, self.device, self.lower_subgraph),
         )
-        if node.span is not None and may_raise(name, node.attributes):
+        converts = name in ("to_host", "to_tensor") or (name == "scalar" and may_raise(node))
+        if node.span is not None and converts:
             call = with_source_span(call, node.span)
         if name != "random_state" or self.depth:
             self.python = self.python or name

@@ -5,13 +5,13 @@ Lowering, fusion and differentiation drop all other nodes. It changes no graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..types import INT
 from .control import scalar, to_host
-from .graph import GraphNode
+from .graph import GraphNode, NamedGraph
 
-__all__ = ["RAISING_FUNCTIONS", "live_nodes", "may_raise"]
+__all__ = ["live_nodes", "may_raise"]
 
 # Functions of Python numbers that raise for some operands: a division by 0, `int` of NaN.
 RAISING_FUNCTIONS = {
@@ -20,13 +20,35 @@ RAISING_FUNCTIONS = {
 
 
 def may_raise(node: GraphNode) -> bool:
-    """Return whether a node computes a Python number and may raise, as a division by 0 does.
+    """Return whether running a node may raise an error of Python numbers, as a division by 0 does.
 
-    Such a node must run even if nothing reads its result, because Python would raise there too.
+    This is so for arithmetic and conversions of numbers, and for a node with such a node in one of
+    its sub-graphs or in a graph that it calls. It must run even if nothing reads its results,
+    because eager code raises there too.
     """
-    if node.op is to_host:  # `int` of a tensor that is NaN or infinite
-        return node.attributes["kind"] is INT
-    return node.op is scalar and node.attributes["function"] in RAISING_FUNCTIONS
+    return _any_raises([node], set())
+
+
+def _any_raises(nodes: Iterable[GraphNode], called: set[NamedGraph]) -> bool:
+    """Return whether one of some nodes may raise.
+
+    Args:
+        called: the named graphs that the search has entered, which may call themselves.
+    """
+    for node in nodes:
+        if node.op is scalar:
+            found = node.attributes["function"] in RAISING_FUNCTIONS
+        elif node.op is to_host:  # `int` of a tensor that is NaN or infinite
+            found = node.attributes["kind"] is INT
+        else:
+            found = any(_any_raises(g.nodes, called) for g in node.graphs)
+            target = node.attributes.get("target")
+            if isinstance(target, NamedGraph) and target.graph and target not in called:
+                called.add(target)
+                found = found or _any_raises(target.graph.nodes, called)
+        if found:
+            return True
+    return False
 
 
 def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import FrozenArray, Graph, GraphNode
 from .context import PLAIN, PassContext
-from .subgraphs import Done, has_effects, inside
+from .subgraphs import Done, inside
 
 __all__ = ["merge_common_subexpressions"]
 
@@ -24,11 +24,11 @@ def merge_common_subexpressions(graph: Graph, context: PassContext = PLAIN) -> G
     %2 = exp(%0) : float32[3]          ->      %1 = exp(%0) : float32[3]
     %3 = add(%1, %2) : float32[3]              %3 = add(%1, %1) : float32[3]
     """
-    return _merged(graph, {}, {})
+    return _merged(graph, {})
 
 
-# A graph with its equal calls merged; `done` and `effects` are caches.
-def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
+# A graph with its equal calls merged; `done` is a cache.
+def _merged(graph: Graph, done: Done) -> Graph:
     same: dict[int | None, int] = {}
     seen: dict[Hashable, GraphNode] = {}
     kept: list[GraphNode] = []
@@ -37,7 +37,7 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
         if same and not same.keys().isdisjoint(operands):
             operands = tuple([None if i is None else same.get(i, i) for i in operands])
         holder = node.op in SUBGRAPH_OPS
-        if not (has_effects(node, effects) if holder else node.op.effects):
+        if not (node.effects if holder else node.op.effects):
             key = (node.op, operands, *[_key(v) for v in node.attributes.values()])
             first = seen.setdefault(key, node)
             if first is not node:
@@ -46,7 +46,7 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
         if operands is not node.operands:
             node = dataclasses.replace(node, operands=operands)
         if holder:
-            node = inside(node, lambda inner: _merged(inner, done, effects), done)
+            node = inside(node, lambda inner: _merged(inner, done), done)
         kept.append(node)
     outputs = tuple([same.get(i, i) for i in graph.outputs])
     return Graph(graph.n_params, graph.types, kept, outputs, graph.single)

@@ -12,7 +12,7 @@ from ..ir.control import SUBGRAPH_OPS, switch, while_loop
 from ..ir.graph import Graph, GraphNode, subgraph
 from ..ir.liveness import may_raise
 from .context import PLAIN, PassContext
-from .subgraphs import Done, has_effects, inside
+from .subgraphs import Done, inside
 
 __all__ = ["remove_dead_code"]
 
@@ -36,14 +36,12 @@ class _Removal:
         done: by graph, its reduced form with all its parameters and outputs.
         lives: by (graph, wanted values), the live nodes and the parameters that they read.
         made: by (graph, parameters, outputs), the graph reduced to these parameters and outputs.
-        effects: by graph, whether running it has side effects or may raise.
     """
 
     def __init__(self) -> None:
         self.done: Done = {}
         self.lives: dict[tuple[Graph, tuple[int, ...]], tuple[list[GraphNode], frozenset[int]]] = {}
         self.made: dict[tuple[Graph, tuple[int, ...], tuple[int, ...]], Graph] = {}
-        self.effects: dict[Graph, bool] = {}
 
     def whole(self, graph: Graph) -> Graph:
         """Return a graph without dead nodes but with all its parameters and outputs."""
@@ -62,9 +60,7 @@ class _Removal:
             needed: set[int | None] = set(key[1])
             kept: list[GraphNode] = []
             for node in reversed(graph.nodes):
-                if not needed.isdisjoint(node.results) or has_effects(
-                    node, self.effects, may_raise
-                ):
+                if not needed.isdisjoint(node.results) or node.effects or may_raise(node):
                     if node.op in SUBGRAPH_OPS:
                         node = self.reduced(node, needed)
                     kept.append(node)

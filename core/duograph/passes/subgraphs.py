@@ -15,7 +15,7 @@ from ..ir.graph import Attributes, Graph, GraphNode, NamedGraph
 from ..op import Op
 from .context import PLAIN, PassContext
 
-__all__ = ["Done", "everywhere", "has_effects", "inside", "mapped", "ops_of"]
+__all__ = ["Done", "everywhere", "inside", "mapped", "ops_of"]
 
 # What a pass made of the graphs that it has seen; passes keep further facts about graphs here.
 Done: TypeAlias = dict[Any, Any]
@@ -106,27 +106,3 @@ def ops_of(graph: Graph) -> set[Op]:
                 if isinstance(target, NamedGraph) and target.graph is not None:
                     waiting.append(target.graph)
     return found
-
-
-def has_effects(
-    node: GraphNode,
-    known: dict[Graph, bool],
-    more: Callable[[GraphNode], bool] = lambda node: False,
-) -> bool:
-    """Return whether a graph node, or a node of its sub-graphs, has side effects.
-
-    Nodes for which `more` returns True count as having effects. `known` caches the answer per
-    sub-graph.
-    """
-    if node.op not in SUBGRAPH_OPS:
-        return bool(node.op.effects) or more(node)
-    target = node.attributes.get("target")
-    if isinstance(target, NamedGraph):
-        return bool(target.effects)
-    for graph in node.graphs:
-        found = known.get(graph)
-        if found is None:
-            found = known[graph] = any(has_effects(n, known, more) for n in graph.nodes)
-        if found:
-            return True
-    return False

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.control import switch
+from ...ir.liveness import may_raise
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
 from ..state.journal import Changes, Key, Location, Scope
@@ -234,7 +235,7 @@ def _append(
 ) -> Value:
     """Append a `switch` node that runs one of two sub-graphs, and return the node's results.
 
-    Appends nothing if the sub-graphs have neither outputs nor effects.
+    Appends nothing if the sub-graphs have no outputs and no effects, and cannot raise.
 
     Args:
         builders: of the sub-graphs.
@@ -245,7 +246,7 @@ def _append(
         return ()
     graphs = tuple([b.closed(c, outer) for b, c in zip(builders, columns, strict=True)])
     parent = ev.builder
-    if not columns[0] and not any(g.effects for g in graphs):
+    if not columns[0] and not any(g.effects or any(map(may_raise, g.nodes)) for g in graphs):
         return ()
     assert not isinstance(cond, bool)
     index = parent.bring(cond)

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 
 from ...errors import JoinError, LabelRangeError, UnsupportedSyntaxError
-from ...execution.control import may_raise
 from ...execution.source_spans import mark_source
 from ...ir.builder import expand
+from ...ir.liveness import may_raise
 from ...ir.values import GraphObject, NeedsValue
 from ...tensor import Tensor
-from ...types import INT
 from ..diagnostics import unsupported
 from ..libraries import is_framework, user_method
 from ..source import source_of
@@ -449,16 +448,9 @@ def _checks_indices(nodes: Iterable[Value], types: Sequence[Value]) -> bool:
     return False
 
 
-def _may_raise(nodes: Iterable[Value]) -> bool:
+def _may_raise(nodes: Sequence[Value]) -> bool:
     """Return whether Python may raise an error at any of some nodes when the graph runs."""
-    for n in with_subgraphs(nodes):
-        name = n.op.name
-        if name == "host_call":
-            what = n.attributes["run"].name
-            if what not in _CANNOT_FAIL and not what.startswith("set "):
-                return True
-        elif (name == "scalar" and may_raise(name, n.attributes)) or (
-            name == "to_host" and n.attributes["kind"] is INT
-        ):
-            return True
-    return False
+    if any(map(may_raise, nodes)):
+        return True
+    calls = (n.attributes["run"].name for n in with_subgraphs(nodes) if n.op.name == "host_call")
+    return any(name not in _CANNOT_FAIL and not name.startswith("set ") for name in calls)
