@@ -188,6 +188,12 @@ class CPU(Backend):
             from .fused_regions import compile_regions
         return compile_regions(regions)
 
+    def region_source(self, region: Graph, device_id: int) -> str | None:
+        """Return the C source of a fused region, without the prelude of definitions."""
+        with importing:
+            from .fused_regions import source_of
+        return source_of(region)
+
     def costs(self, device_id: int) -> Costs:
         """Return the costs and limits with which graph passes decide what pays on the CPU."""
         return COSTS

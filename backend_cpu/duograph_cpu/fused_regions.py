@@ -85,6 +85,16 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
     return found
 
 
+def source_of(graph: Graph) -> str | None:
+    """Return the C source of a fused region's kernel; None if it does not fit one loop nest."""
+    epilogue = epilogue_of(graph, EPILOGUE_OPS)
+    tail = graph if epilogue is None else epilogue.tail
+    plan = plan_region(tail)
+    if plan is None:
+        return None
+    return print_region(EPILOGUE if epilogue else C, f"region_{_hint(tail)}", plan).text
+
+
 def _built(
     printed: dict[Graph | str, _Printed],
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:

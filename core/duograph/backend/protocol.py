@@ -182,6 +182,13 @@ class Backend:
         """
         return [self.compiles(device_id) or ""] * len(regions)
 
+    def region_source(self, region: Graph, device_id: int) -> str | None:
+        """Tier 2: return the source of the kernel that `compile` makes of a region, for people.
+
+        None: the backend generates no source for it.
+        """
+        return None
+
     def costs(self, device_id: int) -> Costs:
         """Return this device's costs and limits, by which graph passes decide what pays."""
         return DEFAULT_COSTS

@@ -1,92 +1,174 @@
 """The result of `JitFunction.explain`: what a program does, and why it was compiled.
 
-An `Explanation` reads a finished program and never compiles or runs one.
+`facts_of` collects the facts about one compiled call as plain data. `Explanation` prints them as
+text; `compiler.program_facts` and `pages` show the same object as a page. Nothing here compiles or
+runs a program.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
+from ..frontend.state.captures import Capture
 from ..ir.graph import Graph
 from ..tensor import Tensor
 from .compiled_program import CompiledProgram
 from .key import JitKey
 
-__all__ = ["Explanation"]
+__all__ = ["CaptureFact", "Explanation", "Facts", "facts_of", "tensor_name"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CaptureFact:
+    """A value from outside that a program took as constant, and how a call checks it.
+
+    Attributes:
+        name: the name for messages.
+        value: the value as text.
+        guard: what is compared before a call.
+        exact: whether a change compiles the function again whatever `stale_captures` says.
+    """
+
+    name: str
+    value: str
+    guard: str
+    exact: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What is known about a function compiled for one signature, as plain data.
+
+    Attributes:
+        name: the function.
+        arguments: the types and constants that it was compiled for.
+        device, level: where it runs, and at which jit level; "" if it runs line by line.
+        seconds: how long compiling took.
+        line_by_line: why the function runs line by line; "" if it is compiled.
+        kernels: what was compiled above O0, and reasons why something was not.
+        reads: names of Parameters and tensors from outside whose values are inputs.
+        writes: names of the Parameters, tensors, arguments and attributes that are written.
+        effects: such as "io" and "random".
+        captures: what the program treats as constant.
+        reasons: per compilation of the function, the field of the key that differed.
+    """
+
+    name: str
+    arguments: str
+    device: str = ""
+    level: str = ""
+    seconds: float = 0.0
+    line_by_line: str = ""
+    kernels: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    captures: tuple[CaptureFact, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+# Kind of a capture -> what its guard compares.
+GUARDS = {
+    "item": "the global variable or dict item holds the same value",
+    "attribute": "the attribute has the same value",
+    "cell": "the closure variable has the same value",
+    "function": "the function has the same code and defaults",
+    "method": "the class defines the same method",
+    "class": "the object has the same class",
+    "entries": "the container has the same items",
+    "contents": "the array or tensor has the same contents",
+    "members": "the Cell has the same Parameters, children and options",
+    "hooks": "the Cell has the same hooks",
+    "type": "the location holds a value of the same type",
+    "answer": "asking again gives the same answer",
+}
+
+
+def facts_of(
+    name: str,
+    key: JitKey,
+    program: CompiledProgram | None,
+    reason: str,
+    reasons: list[str],
+) -> Facts:
+    """Return the facts about a cache entry: its program, or the `reason` why it has none."""
+    arguments = repr(key.arguments) + (f" {key.keywords!r}" if key.keywords else "")
+    if program is None:
+        return Facts(name, arguments, line_by_line=reason, reasons=tuple(reasons))
+    reads: list[str] = []
+    for kind, v in program.inputs:
+        if kind == "state":
+            reads.append(tensor_name(v))
+        elif kind in ("attribute", "item", "cell"):
+            reads.append(str(v[1]))
+    writes = [
+        tensor_name(v) if kind == "state" else f"argument {v}" for kind, v, _ in program.writes
+    ]
+    writes += [n for n in _set_names(program.graph, set()) if n not in writes]
+    return Facts(
+        name,
+        arguments,
+        repr(program.device),
+        program.level,
+        program.seconds,
+        kernels=tuple(program.notes),
+        reads=tuple(reads),
+        writes=tuple(writes),
+        effects=tuple(sorted({type(e).__name__.lower() for e in program.graph.effects})),
+        captures=tuple(map(_capture_fact, program.captures.items.values())),
+        reasons=tuple(reasons),
+    )
+
+
+def _capture_fact(c: Capture) -> CaptureFact:
+    guard = GUARDS[c.kind] + (", and is the same object" if c.by_identity else "")
+    return CaptureFact(c.label, _short(c.value), guard, c.exact)
 
 
 class Explanation:
     """A report on a function compiled for one signature; `str()` formats it for people.
 
     Attributes:
+        facts: all of the following as plain data.
         key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
-        reads: names of Parameters and tensors from outside whose values are inputs.
-        writes: names of the Parameters, tensors, arguments and attributes that are written.
-        effects: such as "io" and "random".
-        reasons: per compilation of the function, the field of the key that differed.
+        reads, writes, effects, reasons, line_by_line, level, kernels, seconds: see `Facts`.
         graph: before optimisation; None when the function runs line by line.
-        line_by_line: why the function runs line by line; "" if it is compiled.
-        level: "O0", "O1" or "O2".
-        kernels: what was compiled above O0, and reasons why something was not.
     """
 
-    def __init__(
-        self,
-        name: str,
-        key: JitKey,
-        program: CompiledProgram | None,
-        reason: str,
-        reasons: list[str],
-    ) -> None:
-        self.name = name
+    def __init__(self, facts: Facts, key: JitKey, program: CompiledProgram | None) -> None:
+        self.facts = facts
         self.key = key
-        self.line_by_line = reason
-        self.reasons = reasons
+        self.name = facts.name
+        self.line_by_line = facts.line_by_line
+        self.reasons = list(facts.reasons)
+        self.reads = list(facts.reads)
+        self.writes = list(facts.writes)
+        self.effects = list(facts.effects)
+        self.seconds = facts.seconds
+        self.level = facts.level
+        self.kernels = list(facts.kernels)
         self.graph = None if program is None else program.graph
         self.captures: list[tuple[str, object]] = []
-        self.reads: list[str] = []
-        self.writes: list[str] = []
-        self.effects: list[str] = []
-        self.seconds = 0.0
-        self.level = ""
-        self.kernels: list[str] = []
-        if program is None:
-            return
-        self.seconds = program.seconds
-        self.level = program.level
-        self.kernels = list(program.notes)
-        self.captures = [(c.label, c.value) for c in program.captures.items.values()]
-        for kind, v in program.inputs:
-            if kind == "state":
-                self.reads.append(_name(v))
-            elif kind in ("attribute", "item", "cell"):
-                self.reads.append(str(v[1]))
-        for kind, v, _ in program.writes:
-            self.writes.append(_name(v) if kind == "state" else f"argument {v}")
-        self.effects = [type(e).__name__.lower() for e in program.graph.effects]
-        self.writes += [
-            name for name in _set_names(program.graph, set()) if name not in self.writes
-        ]
-        self.effects = sorted(set(self.effects))
+        if program is not None:
+            self.captures = [(c.label, c.value) for c in program.captures.items.values()]
 
     def __str__(self) -> str:
-        lines = [f"{self.name}:"]
-        if self.line_by_line:
-            lines.append(f"  runs line by line: {self.line_by_line}")
-        lines.append(
-            f"  compiled for: {self.key.arguments!r}"
-            + (f" {self.key.keywords!r}" if self.key.keywords else "")
-        )
-        lines.append(f"  compiling took {self.seconds * 1000:.1f} ms")
-        if self.level:
-            lines.append(f"  level {self.level}: " + ("; ".join(self.kernels) or "op by op"))
+        facts = self.facts
+        lines = [f"{facts.name}:"]
+        if facts.line_by_line:
+            lines.append(f"  runs line by line: {facts.line_by_line}")
+        lines.append(f"  compiled for: {facts.arguments}")
+        lines.append(f"  compiling took {facts.seconds * 1000:.1f} ms")
+        if facts.level:
+            lines.append(f"  level {facts.level}: " + ("; ".join(facts.kernels) or "op by op"))
         for what, items in (
-            ("reads", self.reads),
-            ("writes", self.writes),
-            ("effects", self.effects),
-            ("captures", [f"{n} = {_short(v)}" for n, v in self.captures]),
-            ("compilations", self.reasons),
+            ("reads", facts.reads),
+            ("writes", facts.writes),
+            ("effects", facts.effects),
+            ("captures", [f"{c.name} = {c.value}" for c in facts.captures]),
+            ("compilations", facts.reasons),
         ):
             lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
         return "\n".join(lines)
@@ -113,7 +195,8 @@ def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
             yield from _set_names(target.graph, seen)
 
 
-def _name(value: Tensor) -> str:
+def tensor_name(value: Tensor) -> str:
+    """Return the name of a Parameter, or a description of another tensor."""
     return str(getattr(value, "name", None) or f"a Tensor of shape {value.shape}")
 
 

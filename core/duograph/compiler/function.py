@@ -25,20 +25,22 @@ from ..frontend.diagnostics import forget_marks, forget_own_frames, is_located
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
+from ..pages import Page, render
 from ..placement import device_of, thread_device
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor
 from ..types import Device
 from .arguments import Slots
 from .compiled_program import CompiledProgram
-from .explain import Explanation
+from .explain import Explanation, facts_of
 from .guard_code import StateChanged
 from .guards import callers_level
 from .history import History
 from .jit_call import JitCall
-from .key import bind_call
+from .key import JitKey, bind_call
 from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
+from .program_facts import page_facts
 
 __all__ = ["CacheInfo", "JitFunction", "jit_stats"]
 
@@ -376,7 +378,29 @@ class JitFunction:
         call, entry = self._entry(args, kwargs)
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
-        return Explanation(self._name, call.key, program, reason, list(self._reasons))
+        facts = facts_of(self._name, call.key, program, reason, list(self._reasons))
+        return Explanation(facts, call.key, program)
+
+    def show(self, *args: Value, **kwargs: Value) -> Page:
+        """Return an HTML page about the function compiled for these arguments.
+
+        The page has the source beside the graph after each pass, the facts of `explain`, why nodes
+        were fused, the generated kernels, the memory plan and the graphs of the gradient. It needs
+        no network. Compiles the function for these arguments if it was not; does not run it.
+        """
+        call, entry = self._entry(args, kwargs)
+        return self.page_of(call.key, entry)
+
+    def page_of(self, key: JitKey, entry: Compiled | Interpreted) -> Page:
+        """Return the page of `show` for an entry of the program cache."""
+        program = entry.program if isinstance(entry, Compiled) else None
+        reason = entry.reason if isinstance(entry, Interpreted) else ""
+        facts = facts_of(self._name, key, program, reason, list(self._reasons))
+        target = self._target
+        if isinstance(target, Cell):
+            target = type(target).construct
+        data = page_facts(facts, program, self.function if target is None else target)
+        return render(self._name, data)
 
     def graph(self, *args: Value, **kwargs: Value) -> Value:
         """Return the unoptimised graph of the function for the given arguments.

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
+from .inspection import InspectedPlan, report_plan
 
 __all__ = ["MemoryPlan", "plan_memory"]
 
@@ -235,6 +236,12 @@ def plan_memory(
         for slot in members[owner]:
             places[slot] = offset
     fresh = sum(sizes[slot] for slot in results if slot not in taken)
+    report_plan(
+        InspectedPlan(
+            instructions, lives.first, lives.last, sizes, places, shares, arena, total, fresh,
+            donations, outputs,
+        )
+    )  # fmt: skip
     return MemoryPlan(tuple(places), shares, arena, values, total, fresh, donations)
 
 

@@ -45,7 +45,7 @@ from .control import HostCall, HostConstant
 from .graph import FrozenArray, Graph, GraphNode, NamedGraph, install_writer
 from .parsing import parse
 
-__all__ = ["to_text", "parse", "node_text"]
+__all__ = ["attributes_text", "effects_text", "node_text", "parse", "subgraphs_of", "to_text"]
 
 # The largest array, in elements, that `str(graph)` shows.
 _SHOWN = 16
@@ -117,7 +117,7 @@ class _Writer:
         if node.results:
             line += " : " + ", ".join(repr(graph.types[i]) for i in node.results)
         line += _effects(node.effects)
-        blocks = _blocks(node)
+        blocks = subgraphs_of(node)
         line += " {" if blocks else ""
         if node.span is not None and self.locations:
             line += f"  # {os.path.basename(node.span.file)}:{node.span.line}"
@@ -167,7 +167,7 @@ def _has_graphs(value: object) -> bool:
     )
 
 
-def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
+def subgraphs_of(node: GraphNode) -> list[tuple[str, Graph]]:
     """Return (name of the printed block, sub-graph) for each sub-graph of a node.
 
     A name is that of the attribute, such as `body`, or `branches[1]` for an item of a tuple.
@@ -181,9 +181,14 @@ def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
     return found
 
 
+def effects_text(effects: Iterable[Effect]) -> str:
+    """Return effects as text such as ``io, writes(0)``, sorted; "" without effects."""
+    return ", ".join(sorted(_effect(e) for e in effects))
+
+
 def _effects(effects: Iterable[Effect]) -> str:
-    shown = sorted(_effect(e) for e in effects)
-    return f" ! {', '.join(shown)}" if shown else ""
+    shown = effects_text(effects)
+    return f" ! {shown}" if shown else ""
 
 
 def _effect(effect: Effect) -> str:
@@ -215,6 +220,13 @@ def node_text(graph: Graph, node: GraphNode) -> str:
     """Return a graph node as one line of text, without its sub-graphs."""
     line = _Writer(False).node(graph, node)[0]
     return line.replace(" {", " { ... }", 1) if node.graphs else line
+
+
+def attributes_text(node: GraphNode) -> str:
+    """Return the attributes of a graph node as text such as ``axis=1``, without sub-graphs."""
+    writer = _Writer(False)
+    pairs = [(k, v) for k, v in node.attributes.items() if not _has_graphs(v)]
+    return ", ".join(f"{k}={writer.value(v)}" for k, v in pairs)
 
 
 install_writer(lambda graph: to_text(graph, whole=False))

@@ -61,6 +61,7 @@ from .split_reductions import split_reductions
 from .subgraphs import ops_of
 
 __all__ = [
+    "context_of",
     "CLEANUP",
     "INSTALLED",
     "PIPELINE",
@@ -257,6 +258,45 @@ def _backend_decomposition(
     return graph
 
 
+def context_of(
+    device: Device,
+    level: str,
+    watch: Watch | None = None,
+    notes: list[str] | None = None,
+    state: Collection[int] = (),
+) -> PassContext:
+    """Return what the passes of a jit level above O0 may know of the backend of a device.
+
+    The arguments are those of `Optimizer.optimize`.
+    """
+    backend = registry.backend(device.name)
+
+    def claims(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
+        return not op.host and (
+            prepared_call(backend, op, types, attributes, device.index) is not None
+        )
+
+    def added(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> str | None:
+        call = added_call(backend, op, types, attributes, device.index)
+        return None if call is None else call.owner
+
+    costs = answer(backend, "costs", lambda: checked_costs(backend.costs(device.index)))
+    return PassContext(
+        level=level,
+        claims=claims,
+        added=added if added_kernels.listed(backend.name) else None,
+        decomposition=functools.partial(decomposition, backend),
+        decomposes=frozenset(backend.decompositions),
+        epilogues=backend.epilogues,
+        decomposed=backend.decomposed,
+        costs=DEFAULT_COSTS if isinstance(costs, str) else costs,
+        passes=tuple([(backend.name, step) for step in backend.passes]),
+        state=frozenset(state),
+        notes=notes,
+        watch=watch,
+    )
+
+
 class _Installed:
     """Adapter through which lowering calls the graph passes (see `ir.optimizer.Optimizer`)."""
 
@@ -273,35 +313,7 @@ class _Installed:
     ) -> Graph:
         if level == "O0":
             return run(graph, None if watch is None else PassContext(watch=watch))
-        backend = registry.backend(device.name)
-
-        def claims(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
-            return not op.host and (
-                prepared_call(backend, op, types, attributes, device.index) is not None
-            )
-
-        def added(
-            op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
-        ) -> str | None:
-            call = added_call(backend, op, types, attributes, device.index)
-            return None if call is None else call.owner
-
-        costs = answer(backend, "costs", lambda: checked_costs(backend.costs(device.index)))
-        made = PassContext(
-            level=level,
-            claims=claims,
-            added=added if added_kernels.listed(backend.name) else None,
-            decomposition=functools.partial(decomposition, backend),
-            decomposes=frozenset(backend.decompositions),
-            epilogues=backend.epilogues,
-            decomposed=backend.decomposed,
-            costs=DEFAULT_COSTS if isinstance(costs, str) else costs,
-            passes=tuple([(backend.name, step) for step in backend.passes]),
-            state=frozenset(state),
-            notes=notes,
-            watch=watch,
-        )
-        return run(graph, made)
+        return run(graph, context_of(device, level, watch, notes, state))
 
 
 INSTALLED: Optimizer = _Installed()

@@ -45,7 +45,7 @@ from .fusion_groups import Group, Grouping
 from .fusion_readers import merge_into_readers
 from .subgraphs import Done, mapped
 
-__all__ = ["fuse"]
+__all__ = ["fuse", "groups_of"]
 
 # A node outside all regions, by position, or a region.
 Unit: TypeAlias = int | Group
@@ -61,10 +61,7 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
     holds_graphs = any([node.op in SUBGRAPH_OPS for node in graph.nodes])
     if len(graph.nodes) < context.costs.fusion.min_ops and not holds_graphs:
         return graph
-    grouping = Grouping(graph, context)
-    merge_into_readers(grouping)
-    add_column_ends(grouping)
-    groups = _worthwhile(grouping)
+    grouping, groups = groups_of(graph, context)
     if not groups and not holds_graphs:
         return graph
     member = {at: g for g in groups for at in g.nodes}
@@ -83,6 +80,14 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
             node = dataclasses.replace(node, attributes=attributes)
         ordered.append(node)
     return Graph(graph.n_params, list(graph.types), ordered, graph.outputs, graph.single)
+
+
+def groups_of(graph: Graph, context: PassContext) -> tuple[Grouping, list[Group]]:
+    """Return the grouping of a graph's nodes, and the groups that become regions, one each."""
+    grouping = Grouping(graph, context)
+    merge_into_readers(grouping)
+    add_column_ends(grouping)
+    return grouping, _worthwhile(grouping)
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:

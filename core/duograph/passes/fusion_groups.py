@@ -63,6 +63,8 @@ class Grouping:
         literals: constants of equal elements, which kernels contain as numbers.
         groups: all groups, also those that were merged into others.
         readers: positions of the nodes that read a value.
+        refusals: why a node is in no group, by position.
+        apart: why a node is not in the group of an operand, by (position, operand).
     """
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
@@ -75,6 +77,8 @@ class Grouping:
         self.literals: set[int | None] = set()
         self.groups: list[Group] = []
         self.readers: dict[int, list[int]] = {}
+        self.refusals: dict[int, str] = {}
+        self.apart: dict[tuple[int, int], str] = {}
         self._effect_level = 0  # of the latest node with an effect
         for at, node in enumerate(graph.nodes):
             self.producer.update(dict.fromkeys(node.results, at))
@@ -100,8 +104,9 @@ class Grouping:
             self.literals.add(node.results[0])
             self.level[at] = 0
             return
-        shape = self.loop_of(node)
-        if shape is None:
+        shape = self.loop_or_refusal(node)
+        if isinstance(shape, str):
+            self.refusals[at] = shape
             self.level[at] = self.level_after(node.operands)
             if node.effects:  # it also waits for the effect before it
                 self.level[at] = self._effect_level = max(self.level[at], self._effect_level)
@@ -120,19 +125,36 @@ class Grouping:
 
         The row length is 0 for a node that is no reduction.
         """
+        found = self.loop_or_refusal(node)
+        return None if isinstance(found, str) else found
+
+    def loop_or_refusal(self, node: GraphNode) -> tuple[int, int] | str:
+        """Return what `loop_of` returns, or the reason why no loop can compute a node."""
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
             row = row_length(node, source)
             if source.dtype.is_complex or result.dtype.is_complex:
-                return None
+                return "a reduction of complex numbers"
+            if not row:
+                return "it does not reduce the last axes, so its input has no rows"
             if not limits.min_row <= row <= limits.max_row:
-                return None
+                return (
+                    f"it reduces rows of {row} elements; a fused kernel takes rows of "
+                    f"{limits.min_row} to {limits.max_row}"
+                )
             few = source.size // row < limits.min_rows
-            return None if few and source.size > limits.max_few_rows else (source.size, row)
+            if few and source.size > limits.max_few_rows:
+                return (
+                    f"it has {source.size // row} rows; fewer than {limits.min_rows} rows of so "
+                    "many elements run faster in the kernel of the op"
+                )
+            return source.size, row
         type_ = self.graph.types[node.results[0]] if node.single else None
-        if not isinstance(type_, TensorType) or type_.size == 0:
-            return None
+        if not isinstance(type_, TensorType):
+            return "it does not return one tensor"
+        if type_.size == 0:
+            return "it has no elements"
         if node.op.traits.gather:
             fits = self.literals.isdisjoint(node.operands) and gathers_long_runs(
                 node, [self.tensor(i) for i in node.operands], type_, limits.min_run
@@ -141,7 +163,11 @@ class Grouping:
             fits = not type_.dtype.is_complex
         else:
             fits = is_elementwise(node, self.graph.types)
-        return (type_.size, 0) if fits else None
+        if fits:
+            return type_.size, 0
+        if node.op.traits.gather:
+            return "it reads runs of elements that are too short, or from a constant"
+        return "not elementwise: it runs in a kernel of its own"
 
     def level_of(self, i: int | None) -> int:
         """Return the dependency level of the node that computes a value; -1 for parameters."""
@@ -166,11 +192,18 @@ class Grouping:
         groups, level = self.candidates(at, node, n, row)
         chosen = [g for g in groups if g.level == level]
         rows = {g.row for g in chosen if g.row} | ({row} if row else set())
-        if (
-            len(rows) > 1
-            or sum(len(g.nodes) for g in chosen) >= self.limits.max_nodes
-            or not self.can_merge(chosen, node)
-        ):
+        refusal = ""
+        if len(rows) > 1:
+            refusal = "the operands' kernels reduce rows of different lengths"
+        elif sum(len(g.nodes) for g in chosen) >= self.limits.max_nodes:
+            refusal = f"a kernel may have {self.limits.max_nodes} nodes"
+        elif not self.can_merge(chosen, node):
+            refusal = (
+                "the operands' kernels run over different numbers of elements, or would read more "
+                f"than {self.limits.max_pointers} values together"
+            )
+        if refusal:
+            self.apart.update({(at, i): refusal for i in node.operands if i is not None})
             chosen = []
             level = self.level_after(i for i in node.operands if i not in self.literals)
         if not chosen:
@@ -200,6 +233,8 @@ class Grouping:
             producer = self.producer.get(i)
             home = self.home[producer].current() if producer in self.home else None
             if home is None or node.op.traits.gather:
+                if home is not None:
+                    self.apart[at, i] = "a gather reads from memory"
                 level = max(level, self.level_of(i) + 1)
             elif self.is_movable_gather(home, at) and (not row or home.n == n):
                 if home not in gathers:
@@ -208,6 +243,12 @@ class Grouping:
                 if home not in groups:
                     groups.append(home)
             else:
+                self.apart[at, i] = (
+                    f"that kernel runs over {home.n} elements"
+                    + (f" in rows of {home.row}" if home.row else "")
+                    + f", this node over {n}"
+                    + (f" in rows of {row}" if row else "")
+                )
                 level = max(level, self.level_of(i) + 1)
         level = max([level, *(g.level for g in groups), *(g.level for g in gathers)])
         for g in gathers:

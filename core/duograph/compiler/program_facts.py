@@ -1,0 +1,365 @@
+"""Everything about a compiled program that the page shows, as plain data.
+
+`JitFunction.show` calls `page_facts`, and `pages.render` makes the page. A program keeps neither
+the graphs between its passes nor its memory plan, so it is lowered once more to collect them;
+kernels come from the caches. Nothing here runs a program.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import linecache
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ..autodiff.linearize import linearize
+from ..backend import registry
+from ..backend.program import Choice, Instruction, Loop, Step
+from ..backend.protocol import Backend
+from ..errors import DuographError, UnsupportedSyntaxError
+from ..execution.inspection import InspectedPlan, inspecting
+from ..execution.lower import lower_program
+from ..execution.optional_methods import answer
+from ..frontend.source import source_of
+from ..frontend.types import Value
+from ..ir.control import region
+from ..ir.graph import Graph, GraphNode
+from ..ir.text import to_text
+from ..ir.values import NeedsValue
+from ..parameter import Parameter
+from ..passes import context_of
+from ..passes.fusion_reasons import explain_fusion
+from ..types import Device, TensorType
+from .compiled_program import CompiledProgram
+from .explain import Facts, tensor_name
+from .graph_facts import GraphFacts, ParameterFact, changes
+
+__all__ = ["page_facts"]
+
+# Lines of a file that the page shows around a node outside every function.
+AROUND = 3
+
+
+def page_facts(facts: Facts, program: CompiledProgram | None, function: Value) -> dict[str, Any]:
+    """Return all data of the page about a function compiled for one signature.
+
+    Args:
+        facts: what `explain` prints.
+        program: the program; None if the function runs line by line.
+        function: the Python function, whose source is shown.
+    """
+    data: dict[str, Any] = {"facts": dataclasses.asdict(facts), "programs": [], "gradient": ""}
+    graphs = GraphFacts()
+    main = _main_source(function)
+    if program is not None:
+        names = _parameters(program, function)
+        updates, state = program._updates(), program._unwritten()
+        data["programs"].append(
+            _program(graphs, "the function", program.graph, program, names, updates, state)
+        )
+        halves = _gradient(program)
+        if isinstance(halves, str):
+            data["gradient"] = halves
+        else:
+            for title, graph, params in halves:
+                data["programs"].append(_program(graphs, title, graph, program, params, {}, ()))
+    data["heads"], data["named"] = graphs.heads, graphs.named
+    data["files"] = [os.path.basename(file) for file in graphs.files]
+    data["sources"] = _sources(graphs, main)
+    return data
+
+
+# ---- one graph and its passes --------------------------------------------------------------------
+
+
+def _program(
+    graphs: GraphFacts,
+    title: str,
+    graph: Graph,
+    program: CompiledProgram,
+    parameters: Sequence[ParameterFact],
+    updates: dict[int, int],
+    state: Sequence[int],
+) -> dict[str, Any]:
+    """Return a graph's stages, kernels and memory plan as plain data; lowers the graph once."""
+    device, level = program.device, program.level
+    stages: list[tuple[str, Graph]] = []
+
+    def watch(name: str, graph: Graph) -> None:
+        if not stages or (name != "done" and graph is not stages[-1][1]):
+            stages.append((name, graph))
+
+    notes: list[str] = []
+    with inspecting() as plans:
+        lower_program(graph, device, watch, level, notes, updates, state)
+    made: list[dict[str, Any]] = []
+    for name, stage in stages:
+        shown = graphs.graph(stage, parameters)
+        if not made:
+            made.append({"pass": name, "graph": shown})
+            continue
+        found = changes(made[-1]["graph"], shown)
+        order = [[node[0] for node in g["n"]] for g in (made[-1]["graph"], shown)]
+        if any(found.values()) or order[0] != order[1]:
+            made.append({"pass": name, "graph": shown, "changes": found})
+        else:  # other value ids at most
+            made[-1]["graph"] = shown
+    final = stages[-1][1]
+    fused = next((k for k, (name, _) in enumerate(stages) if name == "fuse"), None)
+    if fused is not None:
+        made[-1]["fusion"] = _fusion(stages[fused - 1][1], final, device, level, state)
+    return {
+        "title": title,
+        "notes": notes,
+        "stages": made,
+        "kernels": _kernels(final, device),
+        "memory": _memory(plans[0], final) if plans else None,
+    }
+
+
+def _fusion(
+    before: Graph, after: Graph, device: Device, level: str, state: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Return why nodes were fused or not: one entry for each node of the graph before fusion."""
+    context = context_of(device, level, None, [], state)
+    home = {i: at for at, node in enumerate(after.nodes) for i in node.results}
+    found = []
+    decisions = explain_fusion(before, context)
+    members: dict[int, list[int]] = {}
+    for at, decision in enumerate(decisions):
+        if decision.kernel is not None:
+            members.setdefault(decision.kernel, []).append(at)
+    for at, (node, decision) in enumerate(zip(before.nodes, decisions)):
+        kernel = decision.kernel
+        # any value of the kernel that leaves it is a result of the region node
+        owners = [at] if kernel is None else members[kernel]
+        at_now = [home[i] for k in owners for i in before.nodes[k].results if i in home]
+        entry = {
+            "op": node.op.name,
+            "id": node.results[0] if node.results else -1,
+            "kernel": kernel,
+            "node": at_now[0] if at_now else -1,
+            "line": node.span.line if node.span is not None else 0,
+            "why": decision.reason,
+            "apart": [[i, why] for i, why in decision.apart],
+        }
+        found.append(entry)
+    return found
+
+
+def _kernels(graph: Graph, device: Device) -> list[dict[str, Any]]:
+    """Return the generated kernels of a graph and its sub-graphs, each with its source."""
+    backend = registry.backend(device.name)
+    found: dict[str, dict[str, Any]] = {}
+    for at, node in _regions(graph):
+        body: Graph = node.attributes["body"]
+        entry = found.get(to_text(body, locations=False))
+        if entry is None:
+            entry = found[to_text(body, locations=False)] = {
+                "ops": [n.op.name for n in body.nodes],
+                "reads": _nbytes(body, range(body.n_params)),
+                "writes": _nbytes(body, body.outputs),
+                "graph": str(body),
+                "source": _source(backend, body, device),
+                "nodes": [],
+            }
+        entry["nodes"].append(at)
+    return list(found.values())
+
+
+def _source(backend: Backend, body: Graph, device: Device) -> str:
+    """Return the source of a fused region's kernel, or "" if the backend shows none."""
+    return answer(backend, "region_source", lambda: backend.region_source(body, device.index) or "")
+
+
+def _regions(graph: Graph, top: int | None = None) -> list[tuple[int, GraphNode]]:
+    """Return (position of the node of the whole graph, region node), also of sub-graphs."""
+    found = []
+    for at, node in enumerate(graph.nodes):
+        where = at if top is None else top
+        if node.op is region:
+            found.append((where, node))
+        else:
+            for inner in node.graphs:
+                found += _regions(inner, where)
+    return found
+
+
+def _nbytes(graph: Graph, values: Sequence[int]) -> int:
+    types = [graph.types[i] for i in values]
+    return sum(t.nbytes for t in types if isinstance(t, TensorType))
+
+
+def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, Any]:
+    """Return a memory plan as plain data: the blocks of the arena, and the steps as time axis."""
+    nodes = _by_attributes(graph)
+    steps: list[list[Any]] = []  # [op, position of its node or -1]
+    writers: dict[int, tuple[str, str, int]] = {}
+
+    def walk(instructions: Sequence[Instruction]) -> None:
+        for each in instructions:
+            at = -1
+            if isinstance(each, Step):
+                at = nodes.get(id(each.attributes), -1)
+                results = each.types[len(each.operands) :]
+                for slot, type_ in zip(each.results, results):
+                    writers.setdefault(slot, (each.name, repr(type_), at))
+            steps.append([getattr(each, "name", type(each).__name__.lower()), at])
+            if isinstance(each, Loop):
+                walk(each.body)
+                steps.append(["end of loop", -1])
+            elif isinstance(each, Choice):
+                for branch in each.branches:
+                    walk(branch)
+
+    walk(plan.instructions)
+    blocks = []
+    for slot, offset in enumerate(plan.places):
+        if offset >= 0:
+            op, type_, at = writers.get(slot, ("", "", -1))
+            blocks.append(
+                {
+                    "offset": offset,
+                    "bytes": plan.sizes[slot],
+                    "first": plan.first[slot],
+                    "last": plan.last[slot],
+                    "op": op,
+                    "type": type_,
+                    "node": at,
+                }
+            )
+    return {
+        "arena": plan.arena,
+        "total": plan.total,
+        "results": plan.results,
+        "donations": len(plan.donations),
+        "steps": steps,
+        "blocks": blocks,
+    }
+
+
+def _by_attributes(graph: Graph) -> dict[int, int]:
+    """Return id of the attributes -> position of the node; steps share a node's attributes.
+
+    Attributes that several nodes share are left out.
+    """
+    found: dict[int, int] = {}
+    for at, node in enumerate(graph.nodes):
+        key = id(node.attributes)
+        found[key] = -1 if key in found else at
+    return found
+
+
+# ---- parameters and the gradient -----------------------------------------------------------------
+
+
+def _parameters(program: CompiledProgram, function: Value) -> list[ParameterFact]:
+    """Return type, name and kind of each parameter of a program's graph."""
+    code = getattr(function, "__code__", None)
+    names = () if code is None else code.co_varnames[: code.co_argcount]
+    names = names[1:] if names[:1] == ("self",) else names
+    given = [k for k, (kind, _) in enumerate(program.inputs) if kind == "arg"]
+    by_name = len(names) == len(given)
+    found = []
+    for k, (kind, v) in enumerate(program.inputs):
+        if kind == "arg":
+            name = names[v] if by_name and v < len(names) else f"argument {v}"
+        elif kind == "state":
+            name = tensor_name(v)
+        elif kind in ("attribute", "item", "cell"):
+            name = str(v[1])
+        else:
+            name = kind
+        found.append([repr(program.graph.types[k]), name, kind])
+    return found
+
+
+def _gradient(program: CompiledProgram) -> list[tuple[str, Graph, list[ParameterFact]]] | str:
+    """Return the forward and backward graph of a program's gradient, or why there is none."""
+    graph = program.graph
+    wanted = []
+    for (kind, v), t in zip(program.inputs, graph.types):
+        differentiable = isinstance(t, TensorType) and t.dtype.kind in "fc"
+        trained = isinstance(v, Parameter) and v.requires_grad
+        wanted.append(differentiable and (kind == "arg" or (kind == "state" and trained)))
+    results = [graph.types[i] for i in graph.outputs]
+    present = [isinstance(t, TensorType) and t.dtype.kind in "fc" for t in results]
+    if not any(wanted):
+        return "no input of floating-point numbers is differentiated"
+    if not any(present):
+        return "no result consists of floating-point numbers"
+    try:
+        found = linearize(graph, wanted, present)
+    except (DuographError, NeedsValue) as error:
+        return str(error)
+    names = _names_of(program)
+    forward = [[repr(t), name, "arg"] for t, name in zip(found.forward.types, names)]
+    types = found.backward.types[: found.backward.n_params]
+    saved = [names[i] if i < len(names) else f"saved %{i}" for i in found.residuals]
+    incoming = [f"d result {k}" for k, here in enumerate(present) if here]
+    labels = [*saved, *incoming, *(f"input {k}" for k in range(len(types)))]
+    backward = [[repr(t), label, "arg"] for t, label in zip(types, labels)]
+    return [
+        ("the gradient: forward, with saved values", found.forward, forward),
+        ("the gradient: backward", found.backward, backward),
+    ]
+
+
+def _names_of(program: CompiledProgram) -> list[str]:
+    return [
+        tensor_name(v) if kind == "state" else f"argument {v}" if kind == "arg" else kind
+        for kind, v in program.inputs
+    ]
+
+
+# ---- source --------------------------------------------------------------------------------------
+
+
+def _main_source(function: Value) -> tuple[str, int, int] | None:
+    """Return file, first and last line of the function; None if its source is not found."""
+    try:
+        plain: Value = getattr(function, "__func__", function)
+        found = source_of(inspect.unwrap(plain))
+    except (UnsupportedSyntaxError, AttributeError):
+        return None
+    first = min([found.node.lineno, *[d.lineno for d in getattr(found.node, "decorator_list", ())]])
+    return found.file, first, found.node.end_lineno
+
+
+def _sources(graphs: GraphFacts, main: tuple[str, int, int] | None) -> list[dict[str, Any]]:
+    """Return the parts of source files that nodes come from: the function first, then others."""
+    lines: dict[str, set[int]] = {}
+    for head in graphs.heads:
+        if head[3] >= 0:
+            lines.setdefault(graphs.files[head[3]], set()).add(head[4])
+    parts = [] if main is None else [main]
+    for file, wanted in lines.items():
+        functions = _functions(file)
+        for line in sorted(wanted):
+            if not any(f == file and a <= line <= b for f, a, b in parts):
+                inside = [(a, b) for a, b in functions if a <= line <= b]
+                a, b = max(inside, default=(max(1, line - AROUND), line + AROUND))
+                parts.append((file, a, b))
+    shown = []
+    for file, a, b in parts:
+        text = [line.rstrip("\n") for line in linecache.getlines(file)[a - 1 : b]]
+        number = graphs.files.index(file) if file in graphs.files else -1
+        shown.append({"file": number, "name": os.path.basename(file), "first": a, "lines": text})
+    return shown
+
+
+def _functions(file: str) -> list[tuple[int, int]]:
+    """Return first and last line of each function of a file; none if it cannot be parsed."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return []
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, kinds)
+    ]

@@ -1,0 +1,84 @@
+"""Says for each node of a graph whether and why fusion puts it into a kernel with others.
+
+`compiler.program_facts` calls `explain_fusion` with the graph before the pass `fuse`. The decisions
+are those of `fusion_groups`, made again; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..ir.graph import Graph, GraphNode
+from .context import PassContext
+from .fusion import groups_of
+from .fusion_groups import Group, Grouping
+
+__all__ = ["NodeFusion", "explain_fusion"]
+
+
+class NodeFusion(NamedTuple):
+    """What fusion decided about one node.
+
+    Attributes:
+        kernel: number of the fused kernel that computes the node, from 0; None if none does.
+        reason: why.
+        apart: (operand, reason): operands that another fused kernel computes, and why they are
+            not computed in the kernel of this node.
+    """
+
+    kernel: int | None
+    reason: str
+    apart: tuple[tuple[int, str], ...] = ()
+
+
+OTHER_LEVEL = "one of the kernels would have to wait for a value that depends on the other"
+
+
+def explain_fusion(graph: Graph, context: PassContext) -> list[NodeFusion]:
+    """Return what fusion decides about each node of a graph, in order; not of its sub-graphs."""
+    grouping, groups = groups_of(graph, context)
+    member = {at: k for k, group in enumerate(groups) for at in group.nodes}
+    return [
+        NodeFusion(
+            member.get(at),
+            _reason(grouping, groups, member.get(at), at, node),
+            tuple(_apart(grouping, member, at, node)) if at in member else (),
+        )
+        for at, node in enumerate(graph.nodes)
+    ]
+
+
+def _reason(
+    grouping: Grouping, groups: list[Group], kernel: int | None, at: int, node: GraphNode
+) -> str:
+    if kernel is not None:
+        group = groups[kernel]
+        rows = f" in rows of {group.row}" if group.row else ""
+        loop = f"one loop over {group.n} elements{rows} computes {len(group.nodes)} nodes"
+        if at in grouping.refusals and node.op.name in grouping.epilogues:
+            return f"the kernel applies the elementwise nodes that follow to its result: {loop}"
+        return f"fused: {loop}"
+    if set(node.results) & grouping.literals:
+        return "a constant of equal elements, which kernels contain as a number"
+    if node.op.alias:
+        return "it shares the memory of its operand and runs no kernel"
+    if at in grouping.refusals:
+        return f"not fused: {grouping.refusals[at]}"
+    return (
+        "not fused: no neighbour can share its loop, and for fewer than "
+        f"{grouping.limits.min_ops} nodes the prebuilt kernel is as good"
+    )
+
+
+def _apart(
+    grouping: Grouping, member: dict[int, int], at: int, node: GraphNode
+) -> list[tuple[int, str]]:
+    found = []
+    for i in dict.fromkeys(node.operands):
+        producer = None if i is None else grouping.producer.get(i)
+        if i is None or producer is None or member.get(producer) in (None, member[at]):
+            continue
+        whole = f"{node.op.name} reads its whole operand from memory"
+        default = whole if at in grouping.refusals else OTHER_LEVEL
+        found.append((i, grouping.apart.get((at, i), default)))
+    return found
