@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
+import numpy as np
 from duograph.backend.prepared import HandleFunction, LinkedProgram, PreparedCall
 from duograph.backend.program import (
     Alias,
@@ -73,6 +74,8 @@ FUNCTIONS = (
 )  # fmt: skip
 # Arguments of a kernel of the form CALL; native/program.c has as many cases.
 MOST = 10
+# Times of kernels that a program stores before it hands them over; a loop may run for long.
+TIMES = 64
 
 
 class Native(NamedTuple):
@@ -157,10 +160,12 @@ class _Assembler:
         code: the bytecode so far: operation codes (`Code`), each followed by its arguments.
         kernels: the kernels that the bytecode calls by their position.
         index: id of a kernel -> its position.
+        calls: position in the bytecode of each call, in the order of `steps_in`.
     """
 
     def __init__(self) -> None:
         self.code: list[int] = []
+        self.calls: list[int] = []
         self.kernels: list[Native] = []
         self.index: dict[int, int] = {}
 
@@ -173,6 +178,7 @@ class _Assembler:
             self.kernels.append(native)
         given = [slot for slot in step.operands if slot != -1]
         slots = (*given, *step.results) if native.form == LIST else (*step.results, *given)
+        self.calls.append(len(self.code))
         self.code += (native.form, k, len(slots), *slots)
 
     def host(self, step: HostStep) -> None:
@@ -181,6 +187,7 @@ class _Assembler:
         Gradients of loops keep the values that the backward pass needs on these stacks.
         """
         name, operands, results = step.name, step.operands, step.results
+        self.calls.append(len(self.code))
         if name == "stack_new":
             self.code += (Code.STACK_NEW, *results)
         elif name == "stack_push":
@@ -318,6 +325,7 @@ class _Linked:
         assembler.block(program.instructions)
         assembler.code.append(Code.END)
         self.program, self.kernels = program, assembler.kernels
+        self.calls = assembler.calls
         params, hosts = program.params, program.hosts
         self.made = [s for s in dict.fromkeys(program.outputs) if s not in params]
         pointer = {slot: k for k, slot in enumerate((*params, *self.made))}
@@ -359,6 +367,11 @@ class _Linked:
         start = _starter(self, self.offsets, constants, self.n_given)
         return _runner(self.program, start, self.makers, self.where)
 
+    def timed(self, constants: Sequence[CData]) -> HandleFunction:
+        """Return the function `LinkedProgram.timed`; `constants` are as in `call`."""
+        start = _timed_starter(self, constants)
+        return _timed_runner(self.program, start, self.makers, self.where)
+
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
@@ -390,11 +403,18 @@ def link(program: Program) -> LinkedProgram | str:
     constants = linked.constants()
     if constants is None:
         return "a number of more than 64 bits"
-    call = linked.call(constants)
+    call, timed = linked.call(constants), _once(functools.partial(linked.timed, constants))
     if any(slot in program.hosts for slot in (*program.params, *program.outputs)):
-        return LinkedProgram(_with_numbers(program, call))
+        return LinkedProgram(_with_numbers(program, call), timed=_with_numbers(program, timed))
     can_bind = not program.donations and all(k >= len(program.params) for k in linked.where)
-    return LinkedProgram(call, bind=functools.partial(linked.bind, constants) if can_bind else None)
+    bind = functools.partial(linked.bind, constants) if can_bind else None
+    return LinkedProgram(call, bind=bind, timed=timed)
+
+
+def _once(make: Callable[[], HandleFunction]) -> HandleFunction:
+    """Return a function that is made by `make` at its first call."""
+    made = functools.cache(make)
+    return lambda *arguments: made()(*arguments)
 
 
 def _number(kind: HostType, value: object) -> CData | None:
@@ -403,6 +423,20 @@ def _number(kind: HostType, value: object) -> CData | None:
         return ffi.new(C_TYPES[kind], [value])
     except OverflowError:
         return None
+
+
+def _native_of(
+    linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
+) -> tuple[CData, tuple[CData, ...]]:
+    """Return the C struct of a program, and what it points to; arguments as in `_starter`."""
+    parts = (
+        linked.code,
+        linked.functions,
+        ffi.new("int64_t[]", offsets),
+        linked.sizes,
+        ffi.new("void *[]", constants),
+    )
+    return ffi.new("dg_program *", (*parts, len(linked.program.sizes), n_given)), parts
 
 
 def _starter(
@@ -414,14 +448,7 @@ def _starter(
     fails. `offsets` and `constants` are those of `_Linked`, or changed by `_Linked.bind`.
     """
     program, kernels = linked.program, linked.kernels
-    parts = (
-        linked.code,
-        linked.functions,
-        ffi.new("int64_t[]", offsets),
-        linked.sizes,
-        ffi.new("void *[]", constants),
-    )
-    native = ffi.new("dg_program *", (*parts, len(program.sizes), n_given))
+    native, parts = _native_of(linked, offsets, constants, n_given)
     new_slots = ffi.typeof(f"void *[{len(program.sizes) + 1}]")
     new_arena = memory.maker(program.arena, "jit")
     run, end, n = lib.dg_program_run, lib.dg_program_end, len(program.sizes)
@@ -445,6 +472,49 @@ def _starter(
     return start
 
 
+def _timed_starter(
+    linked: _Linked, constants: Sequence[CData]
+) -> Callable[[tuple[CData, ...], Callable[[Any], None]], None]:
+    """As `_starter`, with a second argument that gets the times; see `LinkedProgram.timed`."""
+    program, kernels = linked.program, linked.kernels
+    native, parts = _native_of(linked, linked.offsets, constants, linked.n_given)
+    n = len(program.sizes)
+    new_slots, new_arena = ffi.typeof(f"void *[{n + 1}]"), memory.maker(program.arena, "jit")
+    numbers = ffi.new("int32_t[]", len(linked.code))
+    for number, position in enumerate(linked.calls):
+        numbers[position] = number
+    room = max(TIMES, len(linked.calls) + 1)
+    new_rows = ffi.typeof(f"int64_t[{3 * room}]")
+    run, end = lib.dg_program_timed, lib.dg_program_end
+
+    def start(
+        given: tuple[CData, ...],
+        report: Callable[[Any], None],
+        _alive: object = (parts, linked, tuple(constants)),
+    ) -> None:
+        slots, arena, at = ffi.new(new_slots), new_arena(), 0
+        try:
+            while True:
+                rows = memory.new_small(new_rows)
+                times = ffi.new("dg_times *", (numbers, rows, 0, room))
+                at = run(native, slots, given, arena, -at, times)
+                if times.count:
+                    report(
+                        np.frombuffer(ffi.buffer(rows), np.int64, 3 * times.count).reshape(-1, 3)
+                    )
+                if at >= 0:
+                    break
+        except BaseException:
+            end(slots + n)
+            raise
+        if at:
+            failed = kernels[at >> 8].failed
+            assert failed is not None
+            failed(at & 255)
+
+    return start
+
+
 def _runner(
     program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
 ) -> Callable[..., Any]:
@@ -453,28 +523,58 @@ def _runner(
     The function takes a tuple of parameter handles and, optionally, which of them are donated. A
     result that takes a donated parameter's buffer is not allocated. `start` runs the bytecode.
     """
-    single, n_params = program.single, len(program.params)
+    single = program.single
     (first, *_) = where or [0]
+    results_of = _allocator(program, makers, where)
+
+    def run(handles: tuple[CData, ...], donated: Sequence[bool] = ()) -> Any:
+        results = results_of(handles, donated) if donated else [make() for make in makers]
+        given = (*handles, *results)
+        start(given)
+        return given[first] if single else tuple([given[k] for k in where])
+
+    return run
+
+
+def _timed_runner(
+    program: Program,
+    start: Callable[[tuple[CData, ...], Callable[[Any], None]], None],
+    makers: Sequence[Maker],
+    where: Sequence[int],
+) -> HandleFunction:
+    """As `_runner`; the third argument of the function gets the times of the kernels."""
+    single = program.single
+    results_of = _allocator(program, makers, where)
+
+    def run(
+        handles: Sequence[CData], donated: Sequence[bool], report: Callable[[Any], None]
+    ) -> Any:
+        given = (*handles, *results_of(handles, donated))
+        start(given, report)
+        return given[where[0]] if single else tuple([given[k] for k in where])
+
+    return run
+
+
+def _allocator(
+    program: Program, makers: Sequence[Maker], where: Sequence[int]
+) -> Callable[[Sequence[CData], Sequence[bool]], list[CData]]:
+    """Return the function that allocates results, or takes donated buffers for them."""
+    n_params = len(program.params)
     donors = [
         (where[position] - n_params, p, memory.owned_type(program.sizes[program.outputs[position]]))
         for position, p in program.donations.items()
     ]
     typeof = ffi.typeof
 
-    def run(handles: tuple[CData, ...], donated: Sequence[bool] = ()) -> Any:
-        if donated:
-            made: list[CData | None] = [None] * len(makers)
-            for (k, p, owned), give in zip(donors, donated):
-                if give and typeof(handles[p]) is owned:  # not memory of a user's NumPy array
-                    made[k] = handles[p]
-            results = [make() if h is None else h for make, h in zip(makers, made)]
-        else:
-            results = [make() for make in makers]
-        given = (*handles, *results)
-        start(given)
-        return given[first] if single else tuple([given[k] for k in where])
+    def results_of(handles: Sequence[CData], donated: Sequence[bool]) -> list[CData]:
+        made: list[CData | None] = [None] * len(makers)
+        for (k, p, owned), give in zip(donors, donated):
+            if give and typeof(handles[p]) is owned:  # not memory of a user's NumPy array
+                made[k] = handles[p]
+        return [make() if h is None else h for make, h in zip(makers, made)]
 
-    return run
+    return results_of
 
 
 def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
@@ -508,4 +608,4 @@ def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
             found[k] = bool(value) if kind is BOOL else value
         return found[0] if program.single else tuple(found)
 
-    return lambda handles, donated=(): numbers(call(pointers(handles), donated))
+    return lambda handles, donated=(), *rest: numbers(call(pointers(handles), donated, *rest))

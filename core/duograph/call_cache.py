@@ -10,26 +10,53 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from .errors import ArgumentError
 from .runtime_state import runtime_state
 
-__all__ = ["cached_call", "clear_cached_calls", "copy_identity", "refuse_operand"]
+__all__ = [
+    "cached_call",
+    "clear_cached_calls",
+    "copy_identity",
+    "exchange",
+    "exchange_cached_calls",
+    "refuse_operand",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Calls kept per function; a function with ever new types starts over rather than growing.
 _LIMIT = 1024
-# For each function: prepared calls by key, and the keys of calls that were made once.
-_caches: list[tuple[dict[Hashable, Callable[..., Any]], set[Hashable]]] = []
+# Prepared calls by key.
+Table: TypeAlias = "dict[Hashable, Callable[..., Any]]"
+# For each function: prepared calls, those of the other form (`exchange_cached_calls`), and the keys
+# of calls that were made once.
+_caches: list[tuple[Table, Table, set[Hashable]]] = []
 
 
 def clear_cached_calls() -> None:
     """Clear the caches of all marked functions, after a change of op rules or device."""
-    for table, seen in _caches:
+    for table, other, seen in _caches:
         table.clear()
+        other.clear()
         seen.clear()
+
+
+def exchange_cached_calls() -> None:
+    """Exchange the calls of all marked functions with those that do, or do not, report events."""
+    for table, other, _ in _caches:
+        exchange(table, other)
+
+
+def exchange(table: Table, other: Table) -> None:
+    """Exchange the contents of two tables; functions refer to the first one."""
+    if table or other:
+        held = dict(table)
+        table.clear()
+        table.update(other)
+        other.clear()
+        other.update(held)
 
 
 def cached_call(function: F) -> F:
@@ -40,9 +67,9 @@ def cached_call(function: F) -> F:
     equal, and NaN is not equal to itself. The decorated function has the undecorated one as its
     attribute `uncached`.
     """
-    table: dict[Hashable, Callable[..., Any]] = {}
+    table: Table = {}
     seen: set[Hashable] = set()
-    _caches.append((table, seen))
+    _caches.append((table, {}, seen))
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -19,6 +19,7 @@ from .backend.plugin_checks import (
     checked_copy,
     checked_dlpack_device,
     checked_import,
+    copying,
     from_device,
     naming,
     shown_value,
@@ -50,14 +51,19 @@ def copied(type_: TensorType, handle: Handle, target: Device) -> Handle | None:
     backend = registry.backend(target.name)
     check_dtype(backend, type_.dtype, target)
     if source.name == target.name:
-        with naming(backend, "copy_between"):
+        method = "copy_between"
+        with naming(backend, method), copying(
+            backend, "between devices", target.index, type_.nbytes
+        ) as report:  # fmt: skip
             made = backend.copy_between(
                 handle, type_.shape, type_.dtype.np, source.index, target.index
             )
-        method = "copy_between"
+            report.happened = made is not None
     else:
-        made = _through_dlpack(type_, handle, backend, target)
         method = "from_dlpack"
+        with copying(backend, "between devices", target.index, type_.nbytes) as report:
+            made = _through_dlpack(type_, handle, backend, target)
+            report.happened = made is not None
     if made is None:
         return None
     return checked_copy(backend, method, made, handle, type_.nbytes, target.index)
@@ -111,7 +117,9 @@ def copied_out_later(
         )
 
     def arrived(kept: Handle = handle) -> np.ndarray[Any, Any]:
-        with naming(backend, "copy_out_async"):
+        with naming(backend, "copy_out_async"), copying(
+            backend, "from device", device.index, type_.nbytes
+        ):  # fmt: skip
             found = wait()
         return checked_array(backend, "copy_out_async", found, shape, dtype)
 

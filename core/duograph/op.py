@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from .call_cache import cached_call, clear_cached_calls
+from .call_cache import cached_call, clear_cached_calls, exchange, exchange_cached_calls
 from .dtype import DType, float32, promote
 from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, UnsupportedOpError
 from .op_signature import (
@@ -74,23 +74,37 @@ class Builder(Protocol):
 numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
-_kernel_caches: list[dict[Hashable, Callable[..., Any]]] = []
+# Each with the calls of the other form; see `exchange_tables`.
+_kernel_caches: list[tuple[dict[Hashable, Function], dict[Hashable, Function]]] = []
 
 
 def kernel_cache() -> dict[Hashable, Callable[..., Any]]:
     """Return a new dict for lowered calls of ops, which `drop_tables` clears."""
     made: dict[Hashable, Callable[..., Any]] = {}
-    _kernel_caches.append(made)
+    _kernel_caches.append((made, {}))
     return made
 
 
 def drop_tables() -> None:
     """Clear all caches of prepared calls, after a change of an op's rules or of the device."""
     clear_cached_calls()
-    for cache in _kernel_caches:
-        cache.clear()
+    for pair in _kernel_caches:
+        for cache in pair:
+            cache.clear()
     for known in OPS.values():
         known.forget_calls()
+
+
+def exchange_tables() -> None:
+    """Exchange all prepared calls with those of their other form, which reports to observers.
+
+    Both forms are kept, so that a profiler can be switched on and off at every step.
+    """
+    exchange_cached_calls()
+    for cache, other in _kernel_caches:
+        exchange(cache, other)
+    for known in OPS.values():
+        exchange(known.table, known.other_table)
 
 
 def rules_changed() -> None:
@@ -112,6 +126,7 @@ class Op:
         result_dtype: dtype of the result of an element-wise op: a dtype, a function of the first
             operand's dtype, or None for the dtype of the last operand.
         table: prepared calls by operand types (and attributes), read by the fast path.
+        other_table: the calls of the other form, with or without reports to observers.
         prepared: kernel calls of backends, or None for no kernel; see `backend.prepared_calls`.
         is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
@@ -183,6 +198,7 @@ class Op:
         self.is_composite = composite
         self.body: Function | None = function if composite else None
         self.table: dict[Hashable, Function] = {}
+        self.other_table: dict[Hashable, Function] = {}
         self.prepared: dict[Hashable, tuple[Backend, PreparedCall | None]] = {}
         self.expanded: dict[Hashable, Graph] = {}
         self._clear_rules()
@@ -226,6 +242,7 @@ class Op:
     def forget_calls(self) -> None:
         """Discard the prepared calls of an op, in eager mode and of backends."""
         self.table.clear()
+        self.other_table.clear()
         self.prepared = {}
 
     # ---- rule slots -----------------------------------------------------------------------------

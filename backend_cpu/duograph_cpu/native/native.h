@@ -293,6 +293,13 @@ typedef struct {
 /* `slots` has one entry more than there are slots. Returns 0; kernel << 8 | code if a kernel failed; or -at: a long loop was
  * interrupted, call again with `at` and the same slots. */
 int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *arena, int64_t at);
+/* The times of a run's kernels: rows of the kernel's number, by its position in `code`, and begin and end in nanoseconds of
+ * CLOCK_MONOTONIC. After `room` rows the run is interrupted, as in a long loop; the caller takes them and sets `count` to 0. */
+typedef struct {
+    const int32_t *numbers;
+    int64_t *rows, count, room;
+} dg_times;
+int64_t dg_program_timed(const dg_program *p, void **slots, void **given, char *arena, int64_t at, dg_times *times);
 int64_t dg_program_crossings(void); /* number of calls in this process */
 void dg_program_end(void **stacks); /* frees the stack frames of an abandoned run; stacks: slots + p->slots */
 

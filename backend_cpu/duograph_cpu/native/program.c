@@ -141,18 +141,22 @@ static dg_prefetch_hint constants_of(const dg_program *p, void **slots, const in
     return found;
 }
 
-static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at);
+static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at, dg_times *times);
 
 int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *arena, int64_t at) {
+    return dg_program_timed(p, slots, given, arena, at, 0);
+}
+
+int64_t dg_program_timed(const dg_program *p, void **slots, void **given, char *arena, int64_t at, dg_times *times) {
     crossings++;
     dg_begin_stoppable(); /* the time of all its kernels counts */
-    int64_t found = run(p, slots, given, arena, at);
+    int64_t found = run(p, slots, given, arena, at, times);
     dg_end_stoppable(DG_OK);
     if (found >= 0) dg_program_end(slots + p->slots);
     return found;
 }
 
-static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at) {
+static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at, dg_times *times) {
     const int32_t *code = p->code;
     if (at == 0)
         for (int64_t i = 0; i < p->slots; i++) {
@@ -170,6 +174,11 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
             const int32_t *which = c + 3;
             void **a = n <= MOST ? args : malloc(sizeof(void *) * (size_t)n);
             if (!a) return (int64_t)c[1] << 8 | DG_NO_MEMORY;
+            int64_t *row = times ? times->rows + 3 * times->count++ : 0;
+            if (row) {
+                row[0] = times->numbers[c - code];
+                row[1] = row[2] = now();
+            }
             for (int i = 0; i < n; i++) a[i] = slots[which[i]];
             dg_next_constant = constants_of(p, slots, c + 3 + n);
             int result = *c == CALL ? call((Function)k->f, k->constants, a, n)
@@ -177,8 +186,10 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
                                     : ((int (*)(P, void *, void **))k->f)(k->constants, a[0], a + 1);
             if (a != args) free(a);
             dg_next_constant.bytes = 0;
+            if (row) row[2] = now();
             if (result && k->checked) return (int64_t)c[1] << 8 | result;
             c += 3 + n;
+            if (times && times->count == times->room) return -(int64_t)(c - code); /* the caller takes the rows and goes on */
             break;
         }
         case COPY:

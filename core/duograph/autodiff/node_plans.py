@@ -8,12 +8,15 @@ plan never changes the residuals of a tape node.
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from ..backend import observers
 from ..backend.protocol import Handle
 from ..errors import GradientError, MissingRuleError
-from ..execution.lower import lower
+from ..execution.executable import Executable
+from ..execution.lower import lower, lower_program
 from ..ir.basic_ops import zeros_of
 from ..ir.graph import Graph
 from ..tensor import Tensor, is_recorded
@@ -24,9 +27,24 @@ from .tape import Node, Output, edge_of, fitted, handle_of
 
 __all__ = ["GraphPlan", "OwnResult", "PythonPlan", "without_rule", "zeros_on"]
 
-# A backward kernel, the derivative that it belongs to, and which of the node's residuals it takes
-# (None: all).
-Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | None]"
+# A lowered backward graph, the derivative that it belongs to, and which of the node's residuals it
+# takes (None: all).
+Prepared: TypeAlias = "tuple[Linearized, Executable, tuple[int, ...] | None]"
+
+
+_plans: weakref.WeakSet[GraphPlan] = weakref.WeakSet()
+
+
+def _exchange() -> None:
+    """Let all plans run backward graphs in their other form, which reports, or not, to observers.
+
+    So the backward pass of a tape is reported although the forward pass was not.
+    """
+    for plan in list(_plans):
+        plan.fast, plan._other_fast = plan._other_fast, plan.fast
+
+
+observers.on_change.append(_exchange)
 
 
 class GraphPlan:
@@ -78,6 +96,8 @@ class GraphPlan:
             graph.single and not continues_sums
         ):  # a tuple of one result gets a list of one cotangent instead
             self.fast = self._lower_and_call
+        self._other_fast = self.fast
+        _plans.add(self)
 
     def _lower_and_call(self, *handles: Handle) -> Any:
         """Lower the backward graph, store the function as `fast`, call it and return its results.
@@ -103,7 +123,7 @@ class GraphPlan:
                 lin = linearize(self.graph, self.wanted, present, summed or None)
                 position = {key: k for k, key in enumerate(self.full.keys)}
                 pick = tuple(position[key] for key in lin.keys)
-            found = (lin, lower(lin.backward, self.device, level=self.level), pick)
+            found = (lin, lower_program(lin.backward, self.device, level=self.level), pick)
             self._prepared_by_mask[present, summed] = found
         return found
 
@@ -117,7 +137,7 @@ class GraphPlan:
         contributions added. They are tensors with `create_graph`, else buffer handles.
         """
         present = tuple([c is not None for c in cotangents])
-        lin, kernel, pick = self._prepared(present, tuple([c is not None for c in sums]))
+        lin, executable, pick = self._prepared(present, tuple([c is not None for c in sums]))
         residuals = node.residuals
         if pick is not None:
             residuals = tuple([residuals[i] for i in pick])
@@ -128,7 +148,7 @@ class GraphPlan:
         else:
             if node.deep:
                 residuals = [r._buf if isinstance(r, (Tensor, OwnResult)) else r for r in residuals]
-            found = kernel(*residuals, *given)
+            found = executable.form.run(*residuals, *given)
         wrt = lin.wrt
         if len(wrt) == len(node.parents):
             return found

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._locks import new_lock
+from .observers import reporting
 from .private_folder import Folder, problem_of
 
 try:  # hashlib loads OpenSSL: 3 ms, of the 10 ms that a warm first result may take
@@ -497,8 +498,12 @@ def opened(key: str, suffix: str) -> Iterator[Opened | None]:
                 if not os.path.isdir(folder):  # not Linux
                     folder = found.shard.path
                 path = Path(found.path)
+                with reporting("cache", "disk cache hit", nbytes=len(found.data)):
+                    pass
                 yield Opened(path, found.data, os.path.join(folder, found.name))
                 return
+    with reporting("cache", "disk cache miss"):
+        pass
     yield None
 
 

@@ -8,14 +8,16 @@ only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..dtype import DType, as_dtype
 from ..errors import BackendError, DuographError
+from . import observers
 from .costs import Costs
 from .prepared import Handle, LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
@@ -34,6 +36,7 @@ __all__ = [
     "checked_dlpack_device",
     "checked_import",
     "checked_specs",
+    "copying",
     "error_text",
     "from_device",
     "naming",
@@ -47,6 +50,7 @@ OPTIONAL_METHODS = (
     "available", "from_host", "exclusive", "nbytes", "synchronize", "compiles", "compile", "costs",
     "compile_graph", "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
     "copy_between", "copy_out_async", "dlpack_device", "to_dlpack", "from_dlpack", "streams",
+    "timer",
 )  # fmt: skip
 FALLBACKS = ("off", "warn", "on")
 _NAME = "a string without spaces and colons, such as 'MyDevice'"
@@ -372,7 +376,11 @@ def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> 
     Raises:
         BackendError: the backend returned None.
     """
-    handle = backend.copy_in(array, device_id)
+    if observers.state.take is None:
+        handle = backend.copy_in(array, device_id)
+    else:
+        with copying(backend, "to device", device_id, array.nbytes):
+            handle = backend.copy_in(array, device_id)
     if handle is None:
         raise BackendError(f"{backend.name}: copy_in() returned None; wanted a handle")
     return handle
@@ -387,8 +395,19 @@ def from_device(
         BackendError: the backend returned something else. Code that trusts the type of a tensor
             would read past the end of such an array.
     """
-    return checked_array(backend, "copy_out", backend.copy_out(handle, shape, dtype, device_id),
-                         shape, dtype)  # fmt: skip
+    if observers.state.take is None:
+        found = backend.copy_out(handle, shape, dtype, device_id)
+    else:
+        with copying(backend, "from device", device_id, math.prod(shape) * dtype.itemsize):
+            found = backend.copy_out(handle, shape, dtype, device_id)
+    return checked_array(backend, "copy_out", found, shape, dtype)
+
+
+def copying(
+    backend: Backend, name: str, device_id: int, nbytes: int
+) -> AbstractContextManager[observers.Report]:
+    """Return a context manager that reports its `with` block to observers as a copy."""
+    return observers.reporting("copy", name, f"{backend.name}:{device_id}", nbytes)
 
 
 def checked_array(

@@ -96,8 +96,14 @@ class LinkedProgram(NamedTuple):
             None: those of the program.
         bind: function that fixes the handles of the last parameters, which stay the same for many
             calls, and returns a function of a tuple of the others; None if not supported.
+        timed: as `run`, with a function as third argument that gets the times of all kernels that
+            ran, in order: an int64 array of rows (number of the kernel in `steps_in` of the
+            program's instructions, begin, end), in nanoseconds of the clock
+            `time.perf_counter_ns`. It may be called several times. None: while there are observers,
+            the core runs the steps one by one.
     """
 
     run: HandleFunction
     donations: Mapping[int, int] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
+    timed: Callable[[Sequence[Handle], Sequence[bool], Callable[[Any], None]], Any] | None = None

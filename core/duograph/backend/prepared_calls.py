@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtype import DType
 from ..errors import BackendError, DuographError
 from . import added_kernels
+from .observers import reporting
 from .plugin_checks import as_prepared, call_text, error_text
 from .prepared import PreparedCall
 from .protocol import Backend
@@ -113,6 +114,13 @@ def _prepare(
 ) -> PreparedCall | None:
     """Ask the added kernels and the backend, in the order of their priorities, for a call."""
     given = op, types, attributes, device_id
+    with reporting("compile", f"prepare {op.name}", f"{backend.name}:{device_id}"):
+        return _first_call(backend, given)
+
+
+def _first_call(backend: Backend, given: Any) -> PreparedCall | None:
+    """Return the first call that an added kernel or the backend makes; see `_prepare`."""
+    op = given[0]
     for kernel in (*added_kernels.before(backend, op), None, *added_kernels.after(backend, op)):
         if kernel is None:
             found = _asked(backend.prepare, f"the {backend.name} backend", *given)

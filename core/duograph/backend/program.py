@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..dtype import DType
 from ..types import HostType, TensorType
-from .prepared import PreparedCall
+from .prepared import HandleFunction, PreparedCall
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -50,6 +50,7 @@ class Step:
             differ in shape, and only in shape, from that of the step that wrote the slot: a reshape
             is no instruction.
         attributes: the op's attributes; those of a region are its graph, ``body``.
+        spans: locations in the user's source, for people; several for a fused region.
     """
 
     call: PreparedCall
@@ -61,6 +62,11 @@ class Step:
     op: Op | None = None
     types: tuple[TensorType | HostType | None, ...] = ()
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    spans: tuple[Any, ...] = ()
+
+    def with_run(self, run: HandleFunction) -> Step:
+        """Return a copy of the step whose call runs another function."""
+        return dataclasses.replace(self, call=dataclasses.replace(self.call, run=run))
 
 
 @dataclasses.dataclass(frozen=True)

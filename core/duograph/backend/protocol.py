@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
+    from .observers import DeviceTimer
     from .program import Program
     from .streams import Streams
 
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
 # (major, minor): a plugin built for another major version is refused, naming both.
-SEAM_VERSION = (1, 3)
+SEAM_VERSION = (1, 4)
 
 # A plain function from operand handles to result handles is a prepared call without optional facts.
 Call: TypeAlias = PreparedCall | HandleFunction
@@ -294,6 +295,14 @@ class Backend:
 
     def streams(self, device_id: int) -> Streams | None:
         """Return the queues of a device, among which users choose, or None: it has only one."""
+        return None
+
+    def timer(self, device_id: int) -> DeviceTimer | None:
+        """Return the clock of a device that runs work after the call that launched it, or None.
+
+        Asked for while there are observers. The core puts a mark before and after each kernel. Set
+        the device up for it here.
+        """
         return None
 
     # ---- memory ---------------------------------------------------------------------------------

@@ -13,11 +13,12 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 
+from ..backend import observers
 from ..backend.prepared import Handle, HandleFunction
 from ..errors import IndexRangeError
 from ..execution.cached_values import CachedValues
 from ..execution.executable import Executable
-from ..execution.lower import lower, lower_program
+from ..execution.lower import lower_program
 from ..execution.ownership import owns_buffer
 from ..execution.source_spans import source_of
 from ..frontend.diagnostics import Span, located
@@ -106,6 +107,15 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 def _bound_handles() -> list[list[Handle]]:
     """Return the lists of state-tensor buffer handles that all compiled programs keep bound."""
     return [program._bound.handles for program in list(_programs)]
+
+
+def _unbind() -> None:
+    """Let all programs choose their executable again, because observers came or went."""
+    for program in list(_programs):
+        program._bound = _Bound(None, [], program._whole)
+
+
+observers.on_change.append(_unbind)
 
 
 class CompiledProgram:
@@ -201,8 +211,7 @@ class CompiledProgram:
         From level O1 on, values that depend on unwritten state alone are computed once and cached.
         """
         watch = None if self.dump is None else self.dump.watch()
-        executable = self._executable(watch)
-        self._whole = _Route(executable, self.inputs)
+        executable = self._plain = self._executable(watch)
         self._cached: CachedValues | None = None
         invariant = None if self.level == "O0" else executable.invariant
         if invariant is not None:
@@ -210,28 +219,34 @@ class CompiledProgram:
             self._cached = CachedValues(
                 tensors, self.device, invariant.once, _bound_handles, self.notes
             )
-            rest = invariant.rest
-            self._rest = functools.cache(lambda: _Route(rest(), self.inputs))
+        self._use(executable, False)
         # bound handles of much state, or of donors, would keep memory alive
         small = sum(t.nbytes for t in self.state_types) <= MAX_BOUND_BYTES
         self._may_bind = small and not self._whole.donors
-        self._bound = _Bound(None, [], self._whole)
 
     def _executable(self, watch: Watch | None) -> Executable:
-        if not self._only_arguments:
-            return lower_program(
-                self.graph,
-                self.device,
-                watch,
-                self.level,
-                self.notes,
-                self._updates(),
-                self._unwritten(),
-            )
-        graph = dataclasses.replace(self.graph, single=True)
-        self.run_single: HandleFunction = lower(graph, self.device, watch, self.level, self.notes)
-        single = self.run_single
-        return Executable(lambda *handles: (single(*handles),))
+        given = (self.device, watch, self.level, self.notes)
+        if self._only_arguments:
+            return lower_program(dataclasses.replace(self.graph, single=True), *given)
+        return lower_program(self.graph, *given, self._updates(), self._unwritten())
+
+    def _use(self, executable: Executable, observed: bool) -> None:
+        """Run an executable of the graph from now on; `observed`: it reports to observers.
+
+        Both forms share the cached values.
+        """
+        self._observed = observed
+        if self._only_arguments:
+            single: HandleFunction = executable.run
+            self.run_single = single
+            executable = Executable(lambda *handles: (single(*handles),))
+        self._whole = _Route(executable, self.inputs)
+        if self._cached is not None:
+            assert executable.invariant is not None
+            _, once, rest = executable.invariant
+            self._cached.compute = once
+            self._rest = functools.cache(lambda: _Route(rest(), self.inputs))
+        self._bound = _Bound(None, [], self._whole)
 
     def _updates(self) -> dict[int, int]:
         """Return output position -> input position for tensors that the function writes.
@@ -400,6 +415,8 @@ class CompiledProgram:
 
     def _route(self) -> tuple[_Route, tuple[Handle, ...]]:
         """Return the executable for the next run, and cached values to pass as its last inputs."""
+        if self._observed is not observers.state.building:
+            self._use(self._plain.form, not self._observed)
         if self._cached is not None:
             # a bound handle is one more holder, so that nothing could be cached
             self._bound = _Bound(None, [], self._whole)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .._locks import new_lock
+from ..backend.observers import reporting
 from ..errors import RefusedError, UnsupportedSyntaxError
 from ..frontend.state.containers import AliasedError
 from ..frontend.types import Args, Kwargs
@@ -115,16 +116,17 @@ class JitCall:
                 target, args = function.function, self.args
             entry: Compiled | Interpreted
             try:
-                program = compile_program(
-                    target,
-                    args,
-                    self.kwargs,
-                    strict,
-                    self.key.device,
-                    function._name,
-                    function.level(),
-                    shared,
-                )
+                with reporting("compile", f"compile {function._name}", repr(self.key.device)):
+                    program = compile_program(
+                        target,
+                        args,
+                        self.kwargs,
+                        strict,
+                        self.key.device,
+                        function._name,
+                        function.level(),
+                        shared,
+                    )
             except (UnsupportedSyntaxError, NeedsValue) as error:
                 if strict or isinstance(error, RefusedError):
                     raise

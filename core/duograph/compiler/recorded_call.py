@@ -12,8 +12,9 @@ from typing import NamedTuple
 from .. import passes
 from ..autodiff.node_plans import GraphPlan
 from ..autodiff.tape import Node, Output, edge_of
-from ..backend.prepared import Handle, HandleFunction
-from ..execution.lower import lower
+from ..backend.prepared import Handle
+from ..execution.executable import Executable
+from ..execution.lower import lower_program
 from ..frontend.types import Value
 from ..ir.optimizer import Watch
 from ..tensor import Tensor
@@ -30,13 +31,13 @@ class _Forward(NamedTuple):
 
     Attributes:
         plan: the plan of the tape node.
-        run: from handles of the inputs to handles of the results and of the residuals.
+        executable: from handles of the inputs to handles of the results and of the residuals.
         residuals: positions, in the inputs followed by the outputs of `run`, of the values that the
             backward graph needs.
     """
 
     plan: GraphPlan
-    run: HandleFunction
+    executable: Executable
     residuals: list[int]
 
 
@@ -91,7 +92,7 @@ class RecordedProgram:
             [edge_of(x) if x is not None and w else None for x, w in zip(sources, wanted)]
         )
         try:
-            found = forward.run(*handles)
+            found = forward.executable.form.run(*handles)
         except Exception as error:
             program.locate(error, handles)
             raise
@@ -128,12 +129,12 @@ class RecordedProgram:
                 # for the dump alone: the tape lowers the backward at its first use
                 context = passes.PassContext(watch=program.dump.watch("backward"))
                 passes.run(linearized.backward, context)
-            run = lower(linearized.forward, program.device, watch, level)
+            executable = lower_program(linearized.forward, program.device, watch, level)
             n = graph.n_params
             outputs = linearized.forward.outputs
             positions = {i: n + k for k, i in reversed(list(enumerate(outputs)))}
             residuals = [i if i < n else positions[i] for i in linearized.residuals]
-            made = self._forwards[wanted] = _Forward(plan, run, residuals)
+            made = self._forwards[wanted] = _Forward(plan, executable, residuals)
         return made
 
     def _interpreted(

@@ -97,7 +97,7 @@ class CachedValues:
     ) -> None:
         self._tensors = tensors
         self._device = device
-        self._compute = compute
+        self.compute = compute
         self._borrowed = borrowed
         self._notes = notes
         self._computing = new_lock()
@@ -181,7 +181,7 @@ class CachedValues:
         if any(ref() is not h for ref, h in zip(watch.refs, handles, strict=True)):
             return None
         try:
-            watch.values = self._compute(*handles)
+            watch.values = self.compute(*handles)
         except DuographError as error:  # the whole program will raise it, if it is the user's error
             self._notes.append(f"nothing is cached: {error}")
             watch.wait = watch.patience = MAX_WAIT

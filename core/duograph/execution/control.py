@@ -8,6 +8,7 @@ and return buffer handles and Python values, never Tensors.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .._locks import new_lock
+from ..backend.plugin_checks import from_device, to_device
 from ..backend.prepared import HandleFunction
 from ..backend.protocol import Backend
 from ..context import settings
@@ -59,6 +61,19 @@ class ControlNode(NamedTuple):
     attributes: Mapping[str, Any]
     device: Device
     lower_subgraph: LowerSubgraph
+    observed: bool = False
+
+    @property
+    def copy_in(self) -> Callable[..., Any]:
+        """The backend's `copy_in`, which reports to observers if the node does."""
+        return functools.partial(to_device, self.backend) if self.observed else self.backend.copy_in
+
+    @property
+    def copy_out(self) -> Callable[..., Any]:
+        """The backend's `copy_out`, which reports to observers if the node does."""
+        if self.observed:
+            return functools.partial(from_device, self.backend)
+        return self.backend.copy_out
 
     def closed(self, graph: Graph) -> HandleFunction:
         """Lower a subgraph to a function on buffer handles that always returns a tuple."""
@@ -74,7 +89,7 @@ class ControlNode(NamedTuple):
             return int
         assert type_ is not None
         index, np_dtype = self.device.index, type_.dtype.np
-        copy_out = self.backend.copy_out
+        copy_out = self.copy_out
 
         def read(handle: object) -> int:
             return int(copy_out(handle, (), np_dtype, index)[()])
@@ -299,7 +314,7 @@ def _to_host(node: ControlNode) -> HandleFunction:
     assert isinstance(type_, TensorType)
     python = _PYTHON[node.attributes["kind"]]
     shape, np_dtype, index = type_.shape, type_.dtype.np, node.device.index
-    copy_out = node.backend.copy_out
+    copy_out = node.copy_out
 
     def run(handle: object) -> object:
         return python(copy_out(handle, shape, np_dtype, index).reshape(())[()])
@@ -311,7 +326,7 @@ def _to_host(node: ControlNode) -> HandleFunction:
 def _to_tensor(node: ControlNode) -> HandleFunction:
     dtype: DType = node.attributes["dtype"]
     bits = (1 << (8 * dtype.itemsize)) - 1
-    np_dtype, index, copy_in = dtype.np, node.device.index, node.backend.copy_in
+    np_dtype, index, copy_in = dtype.np, node.device.index, node.copy_in
     # what NumPy takes as it is; an int for a float dtype is rounded once from int64, as in an op
     kind = int if dtype.is_integer else float
     low, high = _plain_range(dtype)
@@ -388,7 +403,7 @@ def _host_result(value: object, type_: ValueType, device: Device, host: object) 
 @_rule("random_state")
 def _random(node: ControlNode) -> HandleFunction:
     take = node.attributes["take"].function
-    copy_in, index = node.backend.copy_in, node.device.index
+    copy_in, index = node.copy_in, node.device.index
     return lambda: copy_in(np.array(take()), index)
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from .. import context
 from ..autodiff.node_plans import without_rule
-from ..backend import registry
+from ..backend import observers, registry
 from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
 from ..errors import ArgumentError, DeviceError, MissingRuleError
-from ..op import Op, drop_tables, numbers
+from ..op import Op, drop_tables, exchange_tables, numbers
 from ..placement import check_index, commit, settle
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
@@ -54,10 +54,12 @@ class Eager:
             if op.host:
                 op.check_dtypes(types)
                 return _run_on_host(op, tensors, attributes, device)
+            version = observers.state.version
             call = eager_call(op, types, attributes, device)
             if len(op.table) >= TABLE_LIMIT:
                 op.table.clear()
-            op.table[key] = call
+            if version is observers.state.version:  # else it may have the other form
+                op.table[key] = call
         return call(*tensors)
 
 
@@ -91,6 +93,7 @@ def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -
 
 
 context.on_device_change.append(_forget)
+observers.on_change.append(exchange_tables)
 
 
 def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | None], Device]:

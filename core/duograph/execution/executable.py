@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..backend.observers import state
 from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import Step
 
@@ -32,6 +33,8 @@ class Executable(NamedTuple):
             None if the backend does not support that.
         invariant: the steps that depend on rarely changing parameters alone, if computing them
             once for many calls pays off; else None.
+        observed: makes the same executable in the form that reports its kernels to observers. None
+            if this one has that form.
     """
 
     run: HandleFunction
@@ -39,6 +42,12 @@ class Executable(NamedTuple):
     run_donating: Callable[[Sequence[bool], Sequence[Handle]], Any] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
     invariant: InvariantPart | None = None
+    observed: Callable[[], Executable] | None = None
+
+    @property
+    def form(self) -> Executable:
+        """The form that reports to observers while there are observers, else the executable."""
+        return self.observed() if state.building and self.observed is not None else self
 
 
 class InvariantPart(NamedTuple):

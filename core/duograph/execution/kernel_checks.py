@@ -44,7 +44,7 @@ def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, i
     text = f"{call_text(step.name, operands)}: the kernel of {owner}"
     check = _ResultCheck(text, operands, tensors, backend, index)
     run = check.kernel(step.call.run, step.single)
-    return dataclasses.replace(step, call=dataclasses.replace(step.call, run=run))
+    return step.with_run(run)
 
 
 def checked_program(

@@ -8,10 +8,10 @@ values of tensors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from .. import context as settings_of
-from ..backend import registry
+from ..backend import observers, registry
 from ..backend.prepared import HandleFunction
 from ..backend.program import Instruction, Step
 from ..backend.protocol import Backend
@@ -40,9 +40,11 @@ def lower(
 ) -> HandleFunction:
     """Run the graph passes and lower a graph to a function on a device's buffer handles.
 
-    The arguments are those of `lower_program`.
+    The arguments are those of `lower_program`. While there are observers, the function reports its
+    kernels to them.
     """
-    return lower_program(graph, device, watch, level, notes, links=links).run
+    make = _maker(graph, device, watch, level, notes, links=links)
+    return make(observers.state.building).run
 
 
 def lower_program(
@@ -53,7 +55,6 @@ def lower_program(
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
     state: Collection[int] = (),
-    links: bool = False,
 ) -> Executable:
     """Run the graph passes of a jit level, then lower the graph to an executable.
 
@@ -70,13 +71,31 @@ def lower_program(
         state: indices of parameters whose values rarely change between calls and which the graph
             does not write. If it pays to compute once what depends on them alone, the executable
             has an `invariant` part.
-        links: at "O0" too, make one native program of a graph without control flow. It calls the
-            same kernels.
+    """
+    make = _maker(graph, device, watch, level, notes, updates, state)
+    return make(False)._replace(observed=functools.cache(functools.partial(make, True)))
+
+
+def _maker(
+    graph: Graph,
+    device: Device,
+    watch: Watch | None,
+    level: str,
+    notes: list[str] | None,
+    updates: Mapping[int, int] | None = None,
+    state: Collection[int] = (),
+    links: bool = False,
+) -> Callable[[bool], Executable]:
+    """Run the graph passes; return the function that lowers the graph in either of its two forms.
+
+    The function takes whether the executable reports its kernels to observers. `links`: at "O0"
+    too, make one native program of a graph without control flow, which calls the same kernels. The
+    other arguments are those of `lower_program`.
     """
     notes = [] if notes is None else notes
     whole = None if level == "O0" else compiled_graph(graph, device, watch, notes)
     if whole is not None:
-        return whole
+        return whole.__getitem__
     problem = None if level == "O0" else cannot_compile(device)
     if problem is not None:
         notes.append(f"runs op by op: {problem}")
@@ -90,8 +109,13 @@ def lower_program(
     if fuses:
         regions, (line, *missing) = compile_regions(graph, device)
         notes += [line, *from_passes, *missing]
-    work = _GraphLowering(graph, device, regions, level, notes, links=links)
-    return work.executable(updates or {}, state)
+
+    def make(observed: bool) -> Executable:
+        told = [] if observed else notes
+        work = _GraphLowering(graph, device, regions, level, told, None, links, observed)
+        return work.executable(updates or {}, state)
+
+    return make
 
 
 def lower_closed(
@@ -100,13 +124,15 @@ def lower_closed(
     regions: RegionCalls | None = None,
     level: str = "O0",
     backend: Backend | None = None,
+    observed: bool = False,
 ) -> HandleFunction:
     """Lower a graph that has been through the passes, or a subgraph of one, to a function.
 
     The function takes and returns buffer handles. `regions` are the compiled calls of fused
-    regions; `backend` is that of `device` if not given.
+    regions; `backend` is that of `device` if not given. `observed`: kernels report to observers.
     """
-    return _GraphLowering(graph, device, regions or {}, level, None, backend).executable({}, ()).run
+    work = _GraphLowering(graph, device, regions or {}, level, None, backend, False, observed)
+    return work.executable({}, ()).run
 
 
 class _GraphLowering:
@@ -126,16 +152,20 @@ class _GraphLowering:
         notes: list[str] | None,
         backend: Backend | None = None,
         links: bool = False,
+        observed: bool = False,
     ) -> None:
         self.graph = graph
         self.links = links
+        self.observed = observed
         self.device = device
         self.regions = regions
         self.level = level
         self.notes = [] if notes is None else notes
         backend = registry.backend(device.name) if backend is None else backend
-        inside = functools.partial(lower_closed, regions=regions, level=level, backend=backend)
-        self.work = Lowering(backend, device, regions, level, inside)
+        inside = functools.partial(
+            lower_closed, regions=regions, level=level, backend=backend, observed=observed
+        )
+        self.work = Lowering(backend, device, regions, level, inside, observed)
         self.params = self.work.parameters(graph)
         self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
 
@@ -146,7 +176,9 @@ class _GraphLowering:
         """
         whole = self._linked(self.work.steps, (), self.notes, updates)
         if whole is None:  # there are loops or branches, which only a native program runs
-            lower_level = _GraphLowering(self.graph, self.device, self.regions, "O1", self.notes)
+            lower_level = _GraphLowering(
+                self.graph, self.device, self.regions, "O1", self.notes, observed=self.observed
+            )
             return lower_level.executable(updates, state)
         found = self._partition(state) if state else None
         if found is None:
@@ -154,7 +186,7 @@ class _GraphLowering:
         self.notes.append(str(found))
         work = self.work
         once = link_steps(
-            work.checked(found.once),
+            work.runnable(found.once),
             0,
             work.constants,
             found.kept,
@@ -202,7 +234,9 @@ class _GraphLowering:
             if self.level != "O0" and instructions and not one_step:
                 shared = share_packed_operands(instructions, work.sizes)
                 instructions = fuse_producer_consumer(shared, self.outputs)
-            stepwise = functools.partial(lower_closed, self.graph, self.device, self.regions, "O1")
+            stepwise = functools.partial(
+                lower_closed, self.graph, self.device, self.regions, "O1", observed=self.observed
+            )
             params = [*self.params, *further]
             native = native_program(
                 work, self.graph, instructions, params, self.outputs, updates, notes, stepwise

@@ -19,7 +19,7 @@ from ..backend.prepared import Handle, HandleFunction, PreparedCall
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
-from ..ir.graph import FrozenArray, Graph, GraphNode
+from ..ir.graph import FrozenArray, Graph, GraphNode, SourceSpan
 from ..ir.liveness import live_nodes, may_raise
 from ..ir.optimizer import optimizer
 from ..op import Op
@@ -29,6 +29,7 @@ from .executable import link_steps
 from .half_precision import float32_body
 from .kernel_checks import checked_step
 from .kernel_choice import fallback, kernel
+from .observed import watched_steps
 
 __all__ = ["Lowering", "RegionCalls"]
 
@@ -64,6 +65,7 @@ class Lowering:
         regions: compiled calls of fused regions; the nodes of other regions run one by one.
         level: "O0", "O1" or "O2".
         lower_subgraph: lowers a graph that a control-flow op calls.
+        observed: steps report their calls to observers.
 
     Attributes:
         steps: the instructions so far.
@@ -85,7 +87,9 @@ class Lowering:
         regions: RegionCalls,
         level: str,
         lower_subgraph: Callable[[Graph, Device], HandleFunction],
+        observed: bool = False,
     ) -> None:
+        self.observed = observed
         self.device = device
         self.regions = regions
         self.level = level
@@ -181,7 +185,14 @@ class Lowering:
         name = node.op.name
         call = control_call(
             name,
-            ControlNode(self.backend, types, node.attributes, self.device, self.lower_subgraph),
+            ControlNode(
+                self.backend,
+                types,
+                node.attributes,
+                self.device,
+                self.lower_subgraph,
+                self.observed,
+            ),
         )
         converts = name in ("to_host", "to_tensor") or (name == "scalar" and may_raise(node))
         if node.span is not None and converts:
@@ -276,6 +287,7 @@ class Lowering:
                 node.op,
                 (*types, *results),
                 node.attributes,
+                _spans(node),
             )
         )
         return slots
@@ -366,6 +378,11 @@ class Lowering:
             for s in steps
         ]
 
+    def runnable(self, instructions: Sequence[Instruction]) -> list[Step]:
+        """Return the kernel calls among instructions in the form in which they run one by one."""
+        steps = self.checked(instructions)
+        return watched_steps(steps, self.backend, self.device) if self.observed else steps
+
     def stepwise(
         self,
         graph: Graph,
@@ -381,7 +398,7 @@ class Lowering:
             further: slots whose handles a call passes after the parameters.
             outputs: slots of the results.
         """
-        steps = self.checked(instructions)
+        steps = self.runnable(instructions)
         if len(steps) < len(instructions):
             return None
         slots = list(outputs)
@@ -405,6 +422,13 @@ class Lowering:
             len(self.sizes),
             further,
         )
+
+
+def _spans(node: GraphNode) -> tuple[SourceSpan, ...]:
+    """Return the source locations of a node; those of all its ops for a fused region."""
+    inside = node.attributes["body"].nodes if node.op.name == "region" else ()
+    found = {(s.file, s.line): s for n in (*inside, node) if (s := n.span) is not None}
+    return tuple(found.values())
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import context
 from ..backend import registry
+from ..backend.observers import reporting
 from ..backend.plugin_checks import as_linked, checked_reason
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.prepared_calls import added_call
@@ -25,6 +26,7 @@ from .executable import Executable
 from .kernel_checks import checked_program
 from .lowering import Lowering
 from .memory_plan import plan_memory
+from .observed import timed_program, watched_graph
 from .optional_methods import answer
 
 __all__ = ["compiled_graph", "native_program"]
@@ -83,6 +85,11 @@ def native_program(
     if isinstance(linked, str):
         notes.append(f"runs step by step: {linked}")
         return None
+    if work.observed:
+        told = timed_program(linked, steps, work.device)
+        if told is None:
+            return None
+        linked = LinkedProgram(told, linked.donations)
     notes += [f"one native program of {len(list(steps_in(steps)))} kernels", summary]
     return _executable(
         linked,
@@ -95,10 +102,11 @@ def native_program(
 
 def compiled_graph(
     graph: Graph, device: Device, watch: Watch | None, notes: list[str]
-) -> Executable | None:
+) -> tuple[Executable, Executable] | None:
     """Ask the backend to compile a whole graph (`Backend.compile_graph`); None if it does not.
 
-    The backend receives the graph after the clean-up passes of O0.
+    The backend receives the graph after the clean-up passes of O0. The second executable is the
+    form of the first one that reports to observers.
 
     Args:
         graph: the graph before all passes.
@@ -122,13 +130,16 @@ def compiled_graph(
     if added is not None:
         notes.append(f"not compiled as a whole: {added}")
         return None
-    linked = answer(backend, "compile_graph", ask)
+    with reporting("compile", f"compile a graph of {len(graph.nodes)} ops", repr(device)):
+        linked = answer(backend, "compile_graph", ask)
     if linked is None or isinstance(linked, str):
         notes += [f"not compiled as a whole: {linked}"] if linked else []
         return None
     notes.append("compiled as a whole by the backend")
     linked = _checked(linked, results, backend, index)
-    return _executable(linked, (), {}, None, graph.n_params)
+    told = LinkedProgram(watched_graph(linked.run, graph, device), linked.donations)
+    n = graph.n_params
+    return _executable(linked, (), {}, None, n), _executable(told, (), {}, None, n)
 
 
 def _is_offered(graph: Graph) -> bool:
@@ -177,7 +188,11 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
             return found
         return as_linked(found, len(program.params), len(program.outputs))
 
-    linked = answer(backend, "link", ask)
+    if work.observed:  # linked again for observers, which is no work of the program
+        linked = answer(backend, "link", ask)
+    else:
+        with reporting("compile", f"link {len(program.instructions)} steps", repr(work.device)):
+            linked = answer(backend, "link", ask)
     return linked if isinstance(linked, str) else _checked(linked, results, backend, index)
 
 

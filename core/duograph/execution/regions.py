@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from ..backend import registry
+from ..backend.observers import reporting
 from ..backend.plugin_checks import as_prepared, checked_reason, shown_value
 from ..backend.prepared import PreparedCall
 from ..backend.protocol import Backend
@@ -82,7 +83,9 @@ def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[Prepar
             for call, body in zip(calls, bodies)
         ]
 
-    found = answer(backend, "compile", ask)
+    name = f"compile {len(bodies)} fused region{'s' * (len(bodies) > 1)}"
+    with reporting("compile", name, repr(device)):
+        found = answer(backend, "compile", ask)
     return [found] * len(bodies) if isinstance(found, str) else found
 
 

@@ -1,0 +1,417 @@
+"""Observers: objects that are told of every kernel, copy and compilation, on every device.
+
+A profiler, or a plugin that forwards events to another tool, is an `Observer`; `add` and `remove`
+switch it on and off. The core reports on behalf of all backends. While there is no observer, op
+calls and compiled functions contain no trace of this module: the first `add` lets prepared calls be
+made anew in a form that reports, next to the form that does not, and `on_change` lists the caches
+that exchange the two forms. Nothing here decides what runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from .._locks import new_lock
+from ..errors import ArgumentError
+from ..runtime_state import runtime_state
+
+if TYPE_CHECKING:
+    from ..op import Op
+    from .prepared import HandleFunction
+
+__all__ = [
+    "KINDS",
+    "DeviceTimer",
+    "Event",
+    "Observer",
+    "Report",
+    "Work",
+    "active",
+    "add",
+    "line_at",
+    "remove",
+    "reporting",
+    "user_frame",
+]
+
+# What an event can be. A "python" event is Python code that a compiled function calls.
+KINDS = ("kernel", "copy", "compile", "cache", "python")
+
+# The clock of all events: nanoseconds, and the clock of CLOCK_MONOTONIC in C on Linux.
+clock = time.perf_counter_ns
+_thread = threading.get_ident
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Work:
+    """What a kernel, copy or compilation does; equal calls of a program share one object.
+
+    Attributes:
+        kind: one of `KINDS`.
+        name: the op of a kernel (a fused region is the op `region`); "to device", "from device" or
+            "between devices" of a copy; what was compiled or looked up, otherwise.
+        device: such as ``"CPU:0"``; "" if no device takes part.
+        nbytes: bytes of the operands and results of a kernel, bytes of a copy; else 0.
+        op: the op of a kernel, or None.
+        types: types of the operands, then of the results; None for an absent operand.
+        attributes: the op's attributes; those of a region are its graph, ``body``.
+        spans: source locations of a compiled kernel, several for a fused region; each has `file`
+            and `line`.
+        detail: further facts by name, for people.
+    """
+
+    kind: str
+    name: str
+    device: str = ""
+    nbytes: int = 0
+    op: Op | None = None
+    types: tuple[Any, ...] = ()
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    spans: tuple[Any, ...] = ()
+    detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One kernel, copy or compilation that has run.
+
+    Attributes:
+        work: what ran.
+        begin, end: on the host, in nanoseconds of `time.perf_counter_ns`. On a device with a queue
+            these are the times of the launch.
+        thread: `threading.get_ident` of the thread.
+        file, line: the user's source line, outside duograph; ("", 0) if there is none.
+        device_times: function that waits for the device and returns when the work began and ended
+            there, in the nanoseconds of `begin`; None if the device has no clock of its own.
+    """
+
+    work: Work
+    begin: int
+    end: int
+    thread: int
+    file: str = ""
+    line: int = 0
+    device_times: Callable[[], tuple[int, int]] | None = None
+
+
+class DeviceTimer:
+    """Interface of the clock of a device with a queue, which `Backend.timer` returns."""
+
+    def mark(self) -> Any:
+        """Put a mark behind the work so far of the thread's queue; return it without waiting."""
+        raise NotImplementedError(f"{type(self).__name__}: has no mark()")
+
+    def elapsed(self, begin: Any, end: Any) -> int:
+        """Wait for two marks; return the nanoseconds from one to the other on the device."""
+        raise NotImplementedError(f"{type(self).__name__}: has no elapsed()")
+
+
+# Marks of a device around a kernel: the timer, the mark before and the mark after.
+Marks = tuple[DeviceTimer, Any, Any]
+
+
+class Observer:
+    """Base class of observers. A subclass overrides `started`, `finished` or both.
+
+    Each event is reported once, by the thread that did the work, in the order of the ends. A kernel
+    in a native program is reported when the program returns, with its own times. A method that
+    raises is named in a warning, and the observer is removed.
+    """
+
+    def started(self, work: Work) -> None:
+        """Called before work starts; for a kernel in a native program directly before `finished`.
+
+        If the work raises, `finished` is called nevertheless.
+        """
+
+    def finished(self, event: Event) -> None:
+        """Called when work has ended on the host."""
+
+    def take(self, work: Work, begin: int, end: int, marks: Marks | None) -> None:
+        """Receive one event before its `Event` is made; the fast form of `finished`."""
+        spans = work.spans
+        if spans:
+            file, line = spans[0].file, spans[0].line
+        else:
+            file, line = line_at(user_frame(sys._getframe(1)))
+        times = None if marks is None else _on_device(begin, marks)
+        self.finished(Event(work, begin, end, _thread(), file, line, times))
+
+    def take_program(self, works: Sequence[Work], times: Any) -> None:
+        """Receive the kernels of a native program: rows (index in `works`, begin, end)."""
+        starts = type(self).started is not Observer.started
+        for index, begin, end in times.tolist():
+            if starts:
+                self.started(works[index])
+            self.take(works[index], begin, end, None)
+
+
+def _on_device(begin: int, marks: Marks) -> Callable[[], tuple[int, int]]:
+    timer, first, last = marks
+
+    def times() -> tuple[int, int]:
+        return begin, begin + timer.elapsed(first, last)
+
+    return times
+
+
+class _State:
+    """What prepared calls read while there are observers.
+
+    Attributes:
+        observers: the observers, in the order in which they were added.
+        version: replaced whenever calls change their form.
+        take, take_program: pass an event, or those of a native program, to all observers; None
+            while there are none.
+        start: calls `started` of the observers that override it; None if none does.
+        building: lowering makes calls that report.
+    """
+
+    __slots__ = ("observers", "version", "take", "take_program", "start", "building")
+
+    def __init__(self) -> None:
+        self.observers: tuple[Observer, ...] = ()
+        self.version = object()
+        self.take: Callable[[Work, int, int, Marks | None], None] | None = None
+        self.take_program: Callable[[Sequence[Work], Any], None] | None = None
+        self.start: Callable[[Work], None] | None = None
+        self.building = False
+
+
+state = _State()
+# Called when the first observer is added or the last one removed: caches exchange their calls.
+on_change: list[Callable[[], None]] = []
+_lock = new_lock()
+
+
+def active() -> bool:
+    """Return whether there is an observer."""
+    return state.take is not None
+
+
+def add(observer: Observer) -> None:
+    """Report every event from now on to an observer; do nothing if it is one already.
+
+    Raises:
+        ArgumentError: no Observer.
+    """
+    if not isinstance(observer, Observer):
+        raise ArgumentError(f"observers.add: got {type(observer).__name__}; wanted an Observer")
+    with _lock:
+        if observer not in state.observers:
+            _set((*state.observers, observer))
+
+
+def remove(observer: Observer) -> None:
+    """Stop reporting events to an observer; do nothing if it is none."""
+    with _lock:
+        if observer in state.observers:
+            _set(tuple([o for o in state.observers if o is not observer]))
+
+
+def _set(observers: tuple[Observer, ...]) -> None:
+    """Replace the observers; the caller holds the lock."""
+    state.observers = observers
+    starters = tuple([o for o in observers if type(o).started is not Observer.started])
+    if not observers:
+        state.take = state.take_program = state.start = None
+    elif len(observers) == 1:  # without the detour of `_all`
+        state.take, state.take_program = _safely(observers[0])
+    else:
+        pairs = [_safely(o) for o in observers]
+        state.take = _all([take for take, _ in pairs])
+        state.take_program = _all([take for _, take in pairs])
+    state.start = _all([_caught(o, o.started) for o in starters]) if starters else None
+    if state.building is not bool(observers):
+        state.building = bool(observers)
+        state.version = object()
+        for change in on_change:
+            change()
+        runtime_state.settings_version = object()
+
+
+def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return the `take` and `take_program` of an observer; those of a plugin may not fail.
+
+    The package's own ones are trusted, and called without a wrapper.
+    """
+    if type(observer).__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return observer.take, observer.take_program
+    return _caught(observer, observer.take), _caught(observer, observer.take_program)
+
+
+def _caught(observer: Observer, method: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that calls a method, and removes the observer if the method raises."""
+
+    def call(*arguments: Any) -> None:
+        if _inside.now:  # the observer's own ops are not reported
+            return
+        _inside.now = True
+        try:
+            method(*arguments)
+        except Exception as error:  # noqa: BLE001 (an observer may fail in any way; it is named)
+            remove(observer)
+            warnings.warn(
+                f"the observer {type(observer).__name__} is removed: it raised "
+                f"{type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        finally:
+            _inside.now = False
+
+    return call
+
+
+class _Inside(threading.local):
+    """Whether this thread runs a method of an observer."""
+
+    now = False
+
+
+_inside = _Inside()
+
+
+def _all(calls: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def each(*arguments: Any) -> None:
+        for call in calls:
+            call(*arguments)
+
+    return each
+
+
+# ---- reporting -----------------------------------------------------------------------------------
+
+
+def watched(run: HandleFunction, work: Work, timer: DeviceTimer | None) -> HandleFunction:
+    """Return a function that runs a kernel call and reports it to the observers.
+
+    `timer` is the clock of a device with a queue, else None. Without observers the function only
+    runs the call.
+    """
+    if timer is not None:
+        return _marked(run, work, timer)
+
+    def call(*handles: Any) -> Any:
+        take = state.take
+        if take is None:
+            return run(*handles)
+        if state.start is not None:
+            state.start(work)
+        begin = clock()
+        try:
+            found = run(*handles)
+        except BaseException:
+            take(work, begin, clock(), None)
+            raise
+        take(work, begin, clock(), None)
+        return found
+
+    return call
+
+
+def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFunction:
+    """As `watched`, with marks in the device's queue around the call."""
+
+    def call(*handles: Any) -> Any:
+        take = state.take
+        if take is None:
+            return run(*handles)
+        if state.start is not None:
+            state.start(work)
+        first = timer.mark()
+        begin = clock()
+        try:
+            found = run(*handles)
+        except BaseException:
+            take(work, begin, clock(), None)
+            raise
+        end = clock()
+        take(work, begin, end, (timer, first, timer.mark()))
+        return found
+
+    return call
+
+
+class Report:
+    """What the block of `reporting` can say about itself: whether anything `happened`."""
+
+    happened = True
+
+
+@contextlib.contextmanager
+def reporting(
+    kind: str, name: str, device: str = "", nbytes: int = 0, detail: Mapping[str, Any] | None = None
+) -> Iterator[Report]:
+    """Return a context manager that reports its `with` block as one event; free without observers.
+
+    Backends call it for work that the core does not see, such as a compilation in the background.
+    Its value is a `Report`: with `happened` set to False nothing is reported.
+
+    Args:
+        kind: one of `KINDS`.
+        name, device, nbytes, detail: see `Work`.
+    """
+    report = Report()
+    if state.take is None:
+        yield report
+        return
+    work = Work(kind, name, device, nbytes, detail={} if detail is None else detail)
+    if state.start is not None:
+        state.start(work)
+    begin = clock()
+    try:
+        yield report
+    finally:
+        take = state.take
+        if take is not None and report.happened:
+            take(work, begin, clock(), None)
+
+
+# ---- the user's line -----------------------------------------------------------------------------
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_own_files: dict[str, bool] = {}
+
+
+def _is_own(file: str) -> bool:
+    """Return whether code of a file belongs to the framework; remember the answer."""
+    own = file.startswith((_ROOT, "<duograph", "<frozen", contextlib.__file__))
+    _own_files[file] = own
+    return own
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost of a frame and its callers that is not code of duograph; None if all."""
+    known = _own_files
+    while frame is not None:
+        file = frame.f_code.co_filename
+        own = known.get(file)
+        if own is None:
+            own = _is_own(file)
+        if not own:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def line_at(frame: FrameType | None) -> tuple[str, int]:
+    """Return the file and line that a frame executes; ("", 0) without a frame."""
+    return ("", 0) if frame is None else line_of(frame.f_code, frame.f_lasti)
+
+
+def line_of(code: CodeType, offset: int) -> tuple[str, int]:
+    """Return the file and line of an instruction of a code object, at its byte offset."""
+    for first, last, line in code.co_lines():
+        if first <= offset < last and line is not None:
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno

@@ -1,0 +1,109 @@
+"""The form of lowered programs that reports each kernel to observers (`backend.observers`).
+
+`execution.lowering` wraps the steps that run one by one, and `execution.native_program` a program
+as a whole, while they lower for observers. Nothing here changes what a program computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..backend.observers import DeviceTimer, Work, state, watched
+from ..backend.plugin_checks import shown_value
+from ..backend.prepared import Handle, LinkedProgram
+from ..backend.program import HostStep, Instruction, Step, steps_in
+from ..backend.protocol import Backend
+from ..errors import BackendError
+from ..ir.graph import Graph
+from ..types import Device, TensorType
+from .control import CONTROL_OPS
+from .optional_methods import answer
+
+__all__ = ["timed_program", "watched_graph", "watched_steps"]
+
+# From handles and donations to results, as `LinkedProgram.run`.
+Run = Callable[..., Any]
+
+
+def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> list[Step]:
+    """Return steps that report their calls; control flow itself is no work and is left out."""
+    timer = _timer(backend, device)
+    return [_watched_step(step, device, timer) for step in steps]
+
+
+def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step:
+    if step.name in CONTROL_OPS and step.name != "host_call":
+        return step
+    work = _work(step, device)
+    run = watched(step.call.run, work, timer if work.kind == "kernel" else None)
+    return step.with_run(run)
+
+
+def _work(step: Step, device: Device) -> Work:
+    """Return the description of a kernel call for observers."""
+    kind = "python" if step.name == "host_call" else "kernel"
+    name = step.name or "copy"
+    if kind == "python":
+        name = str(step.attributes["run"])
+    nbytes = sum(t.nbytes for t in step.types if isinstance(t, TensorType))
+    return Work(kind, name, repr(device), nbytes, step.op, step.types, step.attributes, step.spans)
+
+
+def timed_program(
+    linked: LinkedProgram, instructions: Sequence[Instruction], device: Device
+) -> Run | None:
+    """Return the function that runs a linked program and reports its kernels.
+
+    Returns None if the program does not tell the times of its kernels.
+    """
+    timed, run = linked.timed, linked.run
+    if timed is None:
+        return None
+    works = [_host_work(s) if isinstance(s, HostStep) else _work(s, device)
+             for s in steps_in(instructions)]  # fmt: skip
+    kernels = np.array([w.kind != "host" for w in works], bool)
+    all_kernels = bool(kernels.all())
+
+    def report(times: Any) -> None:
+        take = state.take_program
+        if take is not None:
+            take(works, times if all_kernels else times[kernels[times[:, 0]]])
+
+    def observed(handles: Sequence[Handle], donated: Sequence[bool] = ()) -> Any:
+        if state.take_program is None:
+            return run(handles, donated)
+        return timed(handles, donated, report)
+
+    return observed
+
+
+def _host_work(step: HostStep) -> Work:
+    """Return the description of an instruction on Python numbers, which is not reported."""
+    return Work("host", step.name)
+
+
+def watched_graph(run: Run, graph: Graph, device: Device) -> Run:
+    """Return a function that runs a graph which a backend compiled as a whole, as one event."""
+    types = (*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs])
+    nbytes = sum(t.nbytes for t in types if isinstance(t, TensorType))
+    spans = {(s.file, s.line): s for node in graph.nodes if (s := node.span) is not None}
+    work = Work(
+        "kernel", "graph", repr(device), nbytes, None, types, {"body": graph}, (*spans.values(),)
+    )
+    return watched(run, work, None)
+
+
+def _timer(backend: Backend, device: Device) -> DeviceTimer | None:
+    """Return the clock of a device with a queue, or None."""
+
+    def ask() -> DeviceTimer | None:
+        found: object = backend.timer(device.index)
+        if found is None or isinstance(found, DeviceTimer):
+            return found
+        raise BackendError(f"returned {shown_value(found)}; wanted a DeviceTimer or None")
+
+    found = answer(backend, "timer", ask)
+    return None if isinstance(found, str) else found
