@@ -13,10 +13,14 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from duograph.backend.locks import new_lock
+
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
     from ._native import CData
+
+_loading = new_lock()
 
 
 @functools.cache
@@ -25,6 +29,12 @@ def open_blas() -> None:
 
     If it is missing or cannot be loaded, warn that matmul uses duograph's own, slower loops.
     """
+    with _loading:  # two threads would take each other's variables for the user's
+        _open()
+
+
+def _open() -> None:
+    """Load OpenBLAS, with the variables of the environment that it needs; restore these."""
     spec = importlib.util.find_spec("scipy_openblas32")
     folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin else None
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []

@@ -15,11 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ._locks import new_lock
-from .errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
-from .launched import refuse_ranks
+from .errors import (
+    ArgumentError,
+    ArgumentValueError,
+    UnsupportedOpError,
+    UnsupportedSyntaxError,
+)
+from .launched import launched
 from .option_checks import check_options, warn_unused
-from .option_table import MOOT, REFUSED, defaults_of
-from .runtime_state import runtime_state, staged_builder
+from .option_table import MOOT, REFUSED, WORKS, defaults_of
+from .runtime_state import runtime_state, staged_builder, thread_state
 
 __all__ = [
     "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context",
@@ -36,7 +41,7 @@ LAX = 2
 
 
 class ParallelMode(str, enum.Enum):
-    """Names of MindSpore's parallel modes; on one device they are recorded and change nothing."""
+    """Names of MindSpore's parallel modes; with one rank they change nothing."""
 
     STAND_ALONE = "stand_alone"
     DATA_PARALLEL = "data_parallel"
@@ -76,6 +81,8 @@ class Settings:
     jit_level: str = _field("", keyed=True, allowed=("", "O0", "O1", "O2"))
     jit_config: object = _field(None, keyed=True)
     jit_syntax_level: int = _field(LAX, keyed=True, allowed=(STRICT, COMPATIBLE, LAX))
+    communication_timeout: float = _field(300.0)
+    engine_sums: bool = _field(False, allowed=(True, False))
     save_graphs: int = _field(0, allowed=(0, 1, 2, 3))
     save_graphs_path: str = _field(".")
 
@@ -109,6 +116,15 @@ def _read_environment() -> None:
         settings.mode = _check("mode", names[mode.upper()])
     # MindSpore's name of the switch is known too
     settings.jit = "0" not in (os.environ.get("DUOGRAPH_JIT"), os.environ.get("MS_JIT"))
+    timeout = os.environ.get("DUOGRAPH_COMMUNICATION_TIMEOUT")
+    if timeout:
+        try:
+            seconds = float(timeout)
+        except ValueError:
+            raise ArgumentValueError(
+                f"DUOGRAPH_COMMUNICATION_TIMEOUT: got {timeout!r}; wanted seconds"
+            ) from None
+        settings.communication_timeout = _check("communication_timeout", seconds)
     dump = os.environ.get("DUOGRAPH_DUMP")
     if dump:
         settings.save_graphs, settings.save_graphs_path = 2, dump
@@ -174,6 +190,11 @@ def set_context(**kwargs: Any) -> None:
             ``"off"``, ``"warn"``, ``"on"``.
         jit: False runs every compiled function line by line, so that breakpoints work everywhere.
         stale_captures, jit_level, jit_syntax_level: options of compiled functions.
+        communication_timeout: seconds for which a collective waits for other ranks before it raises
+            an error; by default 300, or DUOGRAPH_COMMUNICATION_TIMEOUT of the environment.
+        engine_sums: True lets the communication engine choose the order of sums over ranks, which
+            can be faster; False adds in a fixed order, so that results do not depend on the number
+            of ranks (see docs/parallel.md).
         jit_config: a JitConfig, or a dictionary of its options, for functions that have none.
         save_graphs: write the graphs of functions that are compiled from now on as text: 0 none, 1
             as read and as run, 2 or True after every pass too, 3 with drawings for Graphviz.
@@ -273,6 +294,12 @@ def _check(key: str, value: Any) -> Any:
         if value > MOST_CALLS:
             warn_unused("set_context", key, f"is {MOST_CALLS} at most, which is used")
         return min(value, MOST_CALLS)
+    if key == "communication_timeout":
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ArgumentValueError(
+                f"set_context: got communication_timeout={value!r}; wanted seconds, more than 0"
+            )
+        return float(value)
     if key == "save_graphs_path":
         if not isinstance(value, str) or not value:
             raise ArgumentValueError(
@@ -317,44 +344,93 @@ def get_context(attr_key: str) -> Any:
     )
 
 
-_PARALLEL_DEFAULTS = defaults_of("set_auto_parallel_context", MOOT)
-_parallel = dict(_PARALLEL_DEFAULTS)
+_PARALLEL_DEFAULTS = {
+    **defaults_of("set_auto_parallel_context", WORKS),
+    **defaults_of("set_auto_parallel_context", MOOT),
+}
+_parallel: dict[str, Any] = {}
+
+
+def _parallel_options() -> dict[str, Any]:
+    """Return the parallel options that were set; threads that act as ranks have their own."""
+    return _parallel if thread_state.world is None else thread_state.world.parallel
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Record MindSpore's parallel options, with one warning: on one device they change nothing.
+    """Say how a program runs on several ranks (`mindspore.set_auto_parallel_context`).
+
+    Args:
+        parallel_mode: ``"stand_alone"``, the default, or ``"data_parallel"``: training steps
+            (`nn.TrainOneStepCell`, `Model.train`) then combine the gradients of all ranks.
+        gradients_mean: whether the combination is the mean; default False, the sum.
+        device_num: number of ranks; default that of the world.
+        global_rank: recorded; the launcher decides.
+        parameter_broadcast: whether training steps start from the Parameters of rank 0.
+
+    The other options of MindSpore are recorded with one warning. So is any `parallel_mode` in a
+    single process, where it changes nothing.
 
     Raises:
-        ValueError: an unknown option.
-        NotImplementedError: a `parallel_mode` other than stand-alone, in a process that a launcher
-            such as mpiexec started as one of several.
+        ValueError: an unknown option, or a value outside those allowed.
+        NotImplementedError: another mode than the two, in a process that is one of several.
     """
-    for key in kwargs:
+    for key, value in kwargs.items():
         if key not in _PARALLEL_DEFAULTS:
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got the unknown option {key!r}; "
                 f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
             )
-    if kwargs.get("parallel_mode", "stand_alone") != "stand_alone":
-        refuse_ranks("set_auto_parallel_context")
+        _check_parallel(key, value)
     check_options("set_auto_parallel_context", **kwargs)
-    _parallel.update(kwargs)
+    _parallel_options().update(kwargs)
+
+
+def _check_parallel(key: str, value: object) -> None:
+    """Raise unless a parallel option takes this value."""
+    if key == "parallel_mode":
+        modes = [str(m) for m in ParallelMode]
+        if value not in modes:
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got parallel_mode={value!r}; wanted one of "
+                f"{', '.join(map(repr, modes))}"
+            )
+        several = launched() is not None or thread_state.world is not None
+        if several and value not in modes[:2]:
+            raise UnsupportedOpError(
+                f"set_auto_parallel_context: got parallel_mode={str(value)!r} on several ranks; "
+                "wanted 'data_parallel', the only way to share work among ranks here, or "
+                "'stand_alone'"
+            )
+    elif key in ("gradients_mean", "parameter_broadcast"):
+        if not isinstance(value, bool):
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got {key}={value!r}; wanted True or False"
+            )
+    elif key in ("device_num", "global_rank"):
+        least = int(key == "device_num")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got {key}={value!r}; wanted an int of {least} or more"
+            )
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
-    """Return the recorded value of one of MindSpore's parallel options."""
-    if not isinstance(attr_key, str) or attr_key not in _parallel:
+    """Return the value of one of the options of `set_auto_parallel_context`.
+
+    Raises:
+        ValueError: an unknown option.
+    """
+    if not isinstance(attr_key, str) or attr_key not in _PARALLEL_DEFAULTS:
         raise ArgumentValueError(
             f"get_auto_parallel_context: got the unknown option {attr_key!r}; "
             f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
         )
-    return _parallel[attr_key]
+    return _parallel_options().get(attr_key, _PARALLEL_DEFAULTS[attr_key])
 
 
 def reset_auto_parallel_context() -> None:
-    """Set MindSpore's parallel options, which are only recorded here, back to their defaults."""
-    _parallel.clear()
-    _parallel.update(_PARALLEL_DEFAULTS)
+    """Set the options of `set_auto_parallel_context` back to their defaults."""
+    _parallel_options().clear()
 
 
 _read_environment()

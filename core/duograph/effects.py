@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["Effect", "Reads", "Writes", "IO", "Random"]
+__all__ = ["Effect", "Reads", "Writes", "IO", "Communicates", "Random"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,11 @@ class Writes(Effect):
 @dataclasses.dataclass(frozen=True)
 class IO(Effect):
     """Side effect of an op that prints, raises or calls Python; such ops keep their order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Communicates(IO):
+    """Side effect of a collective, which all ranks must call equally often in the same order."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ DuographError
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
 ├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
+├── CommunicationError (RuntimeError)  ranks that differ, do not answer, or have ended
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
 │   └── MissingRuleError               an op without a rule
@@ -111,6 +112,10 @@ class BackendError(DuographError, RuntimeError):
 
 class UnsupportedOpError(DuographError, NotImplementedError):
     """Raised if a backend has no kernel, no decomposition and no fallback for an op."""
+
+
+class CommunicationError(DuographError, RuntimeError):
+    """Raised if ranks call different collectives, do not answer in time, or have ended."""
 
 
 class DeviceMemoryError(DuographError, MemoryError, RuntimeError):

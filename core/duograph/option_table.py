@@ -47,6 +47,7 @@ def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option
         yield Option(owner, str(name), status, str(about), *rest)  # type: ignore[arg-type]
 
 
+_RANKS = "says how training steps combine the gradients of several ranks"
 _ONE = "one process runs on one device, so nothing is distributed"
 # optimiser primitives; they update their Parameters in one step, as a lock would have them do
 _LOCKED_PRIMITIVES = (
@@ -60,7 +61,9 @@ _MEMORY = "memory is allocated as programs need it"
 _TUNE = "`duograph tune` measures the kernels of a device"
 _CACHE = "compiled code is always kept; DUOGRAPH_CACHE_DIR and DUOGRAPH_CACHE_LIMIT control it"
 _DUMP = "save_graphs=2 writes the graphs, and forward hooks see the values"
-_PROFILE = "Python's profilers see every op, and `explain` shows a compiled function"
+_PROFILE = "profiler.profile records a part of a program"
+_ASCEND_COUNTERS = "it reads counters of Ascend chips"
+_WATCHED = "a profile watches kernels, copies and compilations; tools of the system watch the rest"
 _SINK = "batches are fed one by one"
 _FORMAT = "the content of a file tells its format"
 _REDUNDANT = "one process holds all values, so a file has no redundant ones"
@@ -86,6 +89,8 @@ _CONTEXT = (
         ("check_bprop", "check the number, shapes and dtypes that a Cell's bprop returns", "True",
          False),
         ("max_call_depth", "how deep a compiled function calls itself; 1000 at most", "10", 1000),
+        ("communication_timeout", "seconds for which a collective waits for others", "5", 300.0),
+        ("engine_sums", "let the communication engine choose the order of sums", "True", False),
         ("host_fallback", "what an op without a kernel does", "'off'", "backend"),
         ("jit", "False runs compiled functions line by line", "False", True),
         ("stale_captures", "what a changed captured value does", "'error'", "warn"),
@@ -140,15 +145,18 @@ _CONTEXT = (
         ("precompile_only", "use Cell.compile, which compiles without running", "True", False),
     ),
     *_rows(
+        WORKS, "set_auto_parallel_context",
+        ("parallel_mode", _RANKS, "ms.ParallelMode.DATA_PARALLEL", "stand_alone"),
+        ("gradients_mean", _RANKS, "True", False),
+        ("parameter_broadcast", _RANKS, "True", False),
+        ("device_num", "must be the number of ranks, where gradients are combined", "8", 1),
+        ("global_rank", "is recorded; the launcher numbers the ranks", "1", 0),
+    ),
+    *_rows(
         MOOT, "set_auto_parallel_context",
-        ("device_num", _ONE, "8", 1),
-        ("global_rank", _ONE, "1", 0),
-        ("gradients_mean", _ONE, "True", False),
         ("gradient_fp32_sync", _ONE, "False", True),
-        ("parallel_mode", _ONE, "ms.ParallelMode.DATA_PARALLEL", "stand_alone"),
         ("search_mode", _ONE, "'sharding_propagation'", "recursive_programming"),
         ("auto_parallel_search_mode", _ONE, "'sharding_propagation'", "recursive_programming"),
-        ("parameter_broadcast", _ONE, "True", False),
         ("strategy_ckpt_load_file", _ONE, "'f'", ""),
         ("strategy_ckpt_save_file", _ONE, "'f'", ""),
         ("full_batch", _ONE, "True", False),
@@ -397,7 +405,10 @@ _LAYERS = (
     *_rows(MOOT, "nn.Dropout", ("dtype", "the result has the dtype of the input", "ms.float16",
                                 "float32")),
     *_rows(WORKS, "nn.Dropout", ("keep_prob", "takes effect only without p", "0.9", 0.5)),
-    *_rows(MOOT, "nn.SyncBatchNorm", ("process_groups", _ONE, "[[0]]")),
+    *_rows(
+        WORKS, "nn.SyncBatchNorm",
+        ("process_groups", "lists the ranks that share their statistics", "[[0]]"),
+    ),
     *_rows(MOOT, "mint.nn.SyncBatchNorm", ("process_group", _ONE, "'hccl_world_group'")),
     *_rows(
         MOOT, "mint.distributed.init_process_group",
@@ -412,13 +423,13 @@ _LAYERS = (
     *_rows(MOOT, "mint.distributed.broadcast_object_list", ("device", _ONE, "'CPU'")),
     *_rows(WORKS, "mint.sort", ("stable", "the sort is always stable", "True", False)),
     *_rows(WORKS, "mint.argsort", ("stable", "the sort is always stable", "True", False)),
-    *_rows(MOOT, "nn.DistributedGradReducer", ("degree", _ONE, "4")),
     *_rows(
         WORKS, "nn.DistributedGradReducer",
-        ("parameters", "the gradients of one device are their own mean", "[]"),
-        ("mean", "the gradients of one device are their own mean", "True"),
-        ("fusion_type", "the gradients of one device are their own mean", "2", 1),
-        ("group", "every group is this one process", "'g'", ""),
+        ("parameters", "only their number matters: gradients are bucketed by size", "[]"),
+        ("mean", _RANKS, "True"),
+        ("degree", "divides the sum, in place of the number of ranks", "4"),
+        ("fusion_type", "buckets are formed by size", "2", 1),
+        ("group", "names the ranks that combine their gradients", "'nccl_world_group'", ""),
     ),
     *_rows(MOOT, "nn.Conv2dBnAct", ("after_fake", "layers are never quantised", "False", True)),
     *_rows(MOOT, "nn.DenseBnAct", ("after_fake", "layers are never quantised", "False", True)),
@@ -614,7 +625,43 @@ _TRAINING = (
     *_rows(MOOT, "communication.create_group", ("options", _ONE, "object()")),
 )  # fmt: skip
 
-_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_SCIPY, *_LAYERS, *_DATASETS, *_TRAINING)
+_PROFILES = (
+    *_rows(
+        MOOT, "profiler.profile",
+        ("data_process", _WATCHED, "True", False),
+        ("parallel_strategy", _ASCEND_COUNTERS, "True", False),
+        ("hbm_ddr", _ASCEND_COUNTERS, "True", False),
+        ("pcie", _ASCEND_COUNTERS, "True", False),
+        ("sync_enable", "devices with a queue keep the times of their kernels", "False", True),
+    ),
+    *_rows(
+        MOOT, "profiler._ExperimentalConfig",
+        ("aic_metrics", _ASCEND_COUNTERS, "ms.profiler.AicoreMetrics.Memory"),
+        ("l2_cache", _ASCEND_COUNTERS, "True", False),
+        ("data_simplification", "a profile keeps no raw files", "False", True),
+        ("export_type", "results are text and a trace in JSON", "['db']"),
+        ("sys_io", _ASCEND_COUNTERS, "True", False),
+        ("sys_interconnection", _ASCEND_COUNTERS, "True", False),
+        ("host_sys", _WATCHED, "['cpu']"),
+    ),
+    *_rows(
+        MOOT, "profiler.Profiler.analyse",
+        ("pretty", "results are text already", "True", False),
+        ("step_list", "use a schedule to choose steps", "[1]"),
+        ("mode", "the files are there when the call returns", "'async'", "sync"),
+    ),
+    *_rows(
+        MOOT, "profiler.Profiler.op_analyse",
+        ("device_id", "rows of all devices are returned", "0"),
+    ),
+    *_rows(
+        MOOT, "profiler.tensorboard_trace_handler",
+        ("analyse_flag", "the files are complete at once", "False", True),
+        ("async_mode", "the files are there when the call returns", "True", False),
+    ),
+)  # fmt: skip
+
+_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_SCIPY, *_LAYERS, *_DATASETS, *_TRAINING, *_PROFILES)
 OPTIONS: dict[tuple[str, str], Option] = {(o.owner, o.name): o for o in _TABLE}
 
 

@@ -168,6 +168,11 @@ class Generator:
 default_generator = Generator()
 
 
+def _global_generator() -> Generator:
+    """Return the global generator; threads that act as ranks have one each."""
+    return thread_state.generator or default_generator
+
+
 def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
     """Advance a generator by one position; return the state for the next random op.
 
@@ -185,7 +190,7 @@ def next_state(seed: object = None, generator: Generator | None = None) -> np.nd
         raise NeedsValue("got a random number that is made on the host, while compiling")
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentError(f"got {type(generator).__name__} for generator; wanted a Generator")
-    key, position = (generator or default_generator).take()
+    key, position = (generator or _global_generator()).take()
     if seed is not None:
         own = _checked_seed("seed", seed)
         base = key if generator is not None else runtime_state.seed or 0
@@ -217,7 +222,7 @@ def set_seed(seed: object) -> None:
     if isinstance(seed, int) and not isinstance(seed, bool) and seed < 0:
         raise ArgumentValueError(f"set_seed: got {seed}; wanted 0 or more")
     value = _checked_seed("set_seed", seed)
-    default_generator.manual_seed(value)
+    _global_generator().manual_seed(value)
     runtime_state.seed = value
     np.random.seed(value & _MASK)
     for changed in on_seed:
@@ -232,16 +237,16 @@ def get_seed() -> int | None:
 def manual_seed(seed: object) -> Generator:
     """Reset the global random generator to a seed; return it (`mindspore.manual_seed`)."""
     value = _checked_seed("manual_seed", seed)
-    default_generator.manual_seed(value)
+    _global_generator().manual_seed(value)
     runtime_state.seed = value
     for changed in on_seed:
         changed(value)
-    return default_generator
+    return _global_generator()
 
 
 def seed() -> int:
     """Reset the global random generator to a seed of the operating system; return the seed."""
-    value = default_generator.seed()
+    value = _global_generator().seed()
     runtime_state.seed = None
     for changed in on_seed:
         changed(value)
@@ -250,18 +255,18 @@ def seed() -> int:
 
 def initial_seed() -> int:
     """Return the seed that the global random generator started from."""
-    return default_generator.initial_seed()
+    return _global_generator().initial_seed()
 
 
 def get_rng_state() -> Tensor:
     """Return the state of the global random generator (`mindspore.get_rng_state`)."""
-    return default_generator.get_state()
+    return _global_generator().get_state()
 
 
 @explaining
 def set_rng_state(state: ArrayLike | Tensor) -> None:
     """Restore the global generator's state from `get_rng_state` (`mindspore.set_rng_state`)."""
-    default_generator.set_state(state)
+    _global_generator().set_state(state)
 
 
 def host_uniform(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:

@@ -18,6 +18,9 @@ from ._locks import new_lock
 if TYPE_CHECKING:
     from .nn.cell import Cell
     from .op import Builder
+    from .pages import Page
+    from .random_state import Generator
+    from .ranks.world import World
     from .tensor import Tensor
     from .types import Device
 
@@ -32,6 +35,10 @@ class CellCompiler(Protocol):
     def compile_cell(
         self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
     ) -> None: ...
+
+    def show_cell(
+        self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
+    ) -> Page: ...
 
     @property
     def JitConfig(self) -> Any: ...
@@ -56,6 +63,8 @@ class RuntimeState:
         staging: number of evaluations of Python source into graphs that are running now, in all
             threads. While it is not 0 every op call goes to the current builder, because tensors
             that a compiled function captures are inputs of its graph, whatever their type.
+        thread_worlds: number of running groups of threads that act as ranks. While it is not 0,
+            compiled functions look up every program by its whole key, which contains the rank.
         seed: the argument of the last call of `set_seed` or `manual_seed`; None before the first
             and after `seed()`.
         eager_builder: runs ops immediately; installed by `execution.eager`.
@@ -73,8 +82,8 @@ class RuntimeState:
 
     __slots__ = (
         "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
-        "horizon", "staging", "seed", "eager_builder", "prepare_call", "expand_body",
-        "scalar_of_body", "load_compiler", "check_device", "default_device", "_lock",
+        "horizon", "staging", "thread_worlds", "seed", "eager_builder", "prepare_call",
+        "expand_body", "scalar_of_body", "load_compiler", "check_device", "default_device", "_lock",
     )  # fmt: skip
 
     settings_version: object
@@ -84,6 +93,7 @@ class RuntimeState:
     derivatives: int
     horizon: int
     staging: int
+    thread_worlds: int
     seed: int | None
     eager_builder: Builder
     prepare_call: Callable[..., Any]
@@ -97,7 +107,7 @@ class RuntimeState:
         self.settings_version = object()
         self.bindings_version = object()
         self.rules_version = self.cells_version = 0
-        self.derivatives = self.horizon = self.staging = 0
+        self.derivatives = self.horizon = self.staging = self.thread_worlds = 0
         self.seed = None
         self.check_device = None
         self.default_device = None
@@ -128,6 +138,18 @@ class RuntimeState:
         with self._lock:
             self.staging -= 1
 
+    def enter_thread_world(self) -> None:
+        """Count one more group of threads that act as ranks."""
+        with self._lock:
+            self.thread_worlds += 1
+            self.settings_version = object()
+
+    def leave_thread_world(self) -> None:
+        """Count one group of threads that act as ranks less."""
+        with self._lock:
+            self.thread_worlds -= 1
+            self.settings_version = object()
+
 
 runtime_state = RuntimeState()
 
@@ -140,6 +162,9 @@ class _ThreadState(threading.local):
         call_depth: nesting of running calls of named graphs.
         derivative_depth: number of derivatives that this thread is inside of.
         device: the device of the thread's ops on host data; None leaves it to the settings.
+        world: the ranks of which this thread is one (`ranks.World`); None in threads that belong to
+            the world of the process.
+        generator: the thread's own random generator; None: it uses that of the process.
         recorded_writes: tensors, by id, to which a recorded value was written in place. The end of
             the thread's outermost derivative detaches them from the tape.
     """
@@ -148,6 +173,8 @@ class _ThreadState(threading.local):
     call_depth: int = 0
     derivative_depth: int = 0
     device: Device | None = None
+    world: World | None = None
+    generator: Generator | None = None
 
     def __init__(self) -> None:
         self.recorded_writes: dict[int, weakref.ref[Tensor]] = {}

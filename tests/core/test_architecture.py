@@ -32,7 +32,7 @@ LAYERS = [
     ("ir",),
     ("backend.codegen",),
     ("backend.grid",),
-    ("random_state",),
+    ("random_state", "ranks"),
     ("common",),
     ("ops",),
     ("parameter",),
@@ -64,7 +64,8 @@ MAX_LOCAL_IMPORTS = 5
 WITHOUT_REASON: set[str] = set()
 
 VENDORS = {"cffi", "pyopencl", "cuda", "torch", "jax", "mindspore", "cupy", "duograph_cpu",
-           "duograph_opencl", "duograph_cuda", "duograph_reference"}  # fmt: skip
+           "duograph_opencl", "duograph_cuda", "duograph_collectives", "mpi4py",
+           "duograph_reference"}  # fmt: skip
 
 
 def sources() -> list[pathlib.Path]:

@@ -73,10 +73,9 @@ def test_device_target_is_answered_before_it_is_set() -> None:
 
 
 def test_parallel_context() -> None:
-    with pytest.warns(OptionWarning, match="parallel_mode, gradients_mean have no meaning"):
-        ms.set_auto_parallel_context(
-            parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True
-        )
+    ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
+    with pytest.warns(OptionWarning, match="full_batch has no meaning"):
+        ms.set_auto_parallel_context(full_batch=True)
     assert ms.get_auto_parallel_context("gradients_mean") is True
     ms.reset_auto_parallel_context()
     assert ms.get_auto_parallel_context("gradients_mean") is False

@@ -1,4 +1,4 @@
-"""A process that a launcher started as one of several is refused where it would act alone."""
+"""One of several processes that no engine connects is refused where it would act alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ ALONE = {
 }
 CALLS = {
     "init": lambda: communication.init(),
-    "init with a name": lambda: communication.init("nccl"),
     "get_rank": lambda: communication.get_rank(),
     "get_group_size": lambda: communication.get_group_size(),
     "get_local_rank": lambda: communication.get_local_rank(),
@@ -51,11 +50,15 @@ CALLS = {
     "SyncBatchNorm": lambda: nn.SyncBatchNorm(2),
     "mint.SyncBatchNorm": lambda: mint.nn.SyncBatchNorm(2),
     "DistributedGradReducer": lambda: nn.DistributedGradReducer([]),
-    "data parallel": lambda: ms.set_auto_parallel_context(
-        parallel_mode=ms.ParallelMode.DATA_PARALLEL
-    ),
+    "data parallel": lambda: data_parallel_step(),
     "compiled": lambda: ms.jit(lambda x: x * communication.get_group_size())(X),
 }
+
+
+def data_parallel_step():
+    ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL)
+    net = nn.Dense(2, 1)
+    nn.TrainOneStepCell(net, nn.SGD(net.trainable_params()))
 
 
 @pytest.fixture
@@ -69,6 +72,7 @@ def environment(monkeypatch, restored):
             monkeypatch.setenv(name, value)
 
     yield put
+    monkeypatch.undo()
     communication.destroy_group("g")
     communication.release()
     if mint.distributed.is_initialized():

@@ -1,4 +1,4 @@
-"""The hooks that plugins implement to add backends, kernels, ops, gradients or graph passes.
+"""The hooks by which plugins add backends, communication engines, kernels, ops, rules or passes.
 
 A plugin is a module named by an entry point of the group ``duograph``::
 
@@ -27,11 +27,13 @@ import pluggy
 if TYPE_CHECKING:
     from ..op import Op
     from .added_kernels import KernelSpec
+    from .collectives import CollectivesSpec
     from .protocol import BackendSpec
 
 __all__ = [
     "duograph_backend",
     "duograph_bprops",
+    "duograph_collectives",
     "duograph_decompositions",
     "duograph_kernels",
     "duograph_ops",
@@ -66,6 +68,11 @@ def duograph_decompositions() -> Mapping[str, Callable[..., Any]]:  # type: igno
 @hookspec
 def duograph_kernels() -> KernelSpec | Sequence[KernelSpec]:  # type: ignore[empty-body]
     """Return kernels of single ops to add to installed backends, each with a priority."""
+
+
+@hookspec
+def duograph_collectives() -> CollectivesSpec | Sequence[CollectivesSpec]:  # type: ignore[empty-body]
+    """Return the spec of the plugin's communication engine, or a list of specs."""
 
 
 @hookspec

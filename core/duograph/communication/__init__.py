@@ -1,15 +1,20 @@
-"""MindSpore's communication functions for a single process, which is rank 0 of 1.
+"""MindSpore's communication functions: which ranks there are, and groups of them.
 
-They exist so that scripts for several devices run unchanged; nothing is communicated. `comm_func`
-holds the functions that communicate tensors.
+A rank is one of several processes that run the same program; a process that no launcher started as
+one of several is rank 0 of 1. The first function that asks connects the ranks. `comm_func` holds
+the functions that communicate tensors.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 from ..call_errors import explaining
-from ..errors import ArgumentValueError
-from ..launched import refuse_ranks
+from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
+from ..ranks.world import WORLD_NAMES, Group, World, world
+from ..tensor import Tensor
 
 __all__ = [
     "init",
@@ -20,16 +25,16 @@ __all__ = [
     "get_local_rank_size",
     "create_group",
     "destroy_group",
+    "get_process_group_ranks",
     "get_world_rank_from_group_rank",
     "get_group_rank_from_world_rank",
+    "tree_sum",
     "GlobalComm",
     "HCCL_WORLD_COMM_GROUP",
     "NCCL_WORLD_COMM_GROUP",
 ]
 
-HCCL_WORLD_COMM_GROUP = "hccl_world_group"
-NCCL_WORLD_COMM_GROUP = "nccl_world_group"
-_groups: dict[str, list[int]] = {}
+HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP = WORLD_NAMES[:2]
 
 
 class GlobalComm:
@@ -41,105 +46,220 @@ class GlobalComm:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Initialise communication; in a single process, only a flag is set.
+    """Connect the ranks (`mindspore.communication.init`); a single process only sets a flag.
+
+    Args:
+        backend_name: has no meaning here; the installed engines decide.
 
     Raises:
-        NotImplementedError: a launcher such as mpiexec started this process as one of several.
+        NotImplementedError: a launcher started this process as one of several, and no installed
+            engine connects them.
     """
-    refuse_ranks("communication.init")
     check_options("communication.init", backend_name=backend_name)
+    GlobalComm.BACKEND = world().engine
     GlobalComm.INITED = True
 
 
 def release() -> None:
-    """Shut down communication: clear the flag that `init` set."""
+    """End the use of groups: remove those of `create_group` and clear the flag that `init` set.
+
+    The ranks stay connected until they end, so that `init` can be called again.
+    """
+    own = world()
+    for name in [n for n in (*own.groups, *own.others) if n not in WORLD_NAMES]:
+        own.destroy_group(name)
     GlobalComm.INITED = False
 
 
+@explaining
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process in a group, always 0.
+    """Return the rank of this process in a group, 0 in a single process.
 
     Raises:
-        ValueError: no such group.
-        NotImplementedError: a launcher such as mpiexec started this process as one of several.
+        ValueError: no such group, or this process is no member.
+        NotImplementedError: as `init`.
+
+    Examples:
+        >>> from duograph.communication import get_rank
+        >>> get_rank()
+        0
     """
-    _check_group("get_rank", group)
-    return 0
+    return _group("get_rank", group).rank
 
 
 @explaining
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the number of processes in a group, always 1.
+    """Return the number of ranks in a group, 1 in a single process.
 
     Raises:
         ValueError: no such group.
-        NotImplementedError: a launcher such as mpiexec started this process as one of several.
+        NotImplementedError: as `init`.
+
+    Examples:
+        >>> from duograph.communication import get_group_size
+        >>> get_group_size()
+        1
     """
-    _check_group("get_group_size", group)
-    return 1
+    return len(world().ranks_of("get_group_size", _name("get_group_size", group)))
 
 
-get_local_rank = get_rank
-get_local_rank_size = get_group_size
+@explaining
+def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """Return the position of this rank among the ranks of a group on this machine.
+
+    Raises:
+        ValueError: no such group, or this process is no member.
+    """
+    own = _group("get_local_rank", group)
+    return _on_this_machine(own).index(own.rank)
+
+
+@explaining
+def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """Return the number of ranks of a group on this machine.
+
+    Raises:
+        ValueError: no such group, or this process is no member.
+    """
+    return len(_on_this_machine(_group("get_local_rank_size", group)))
 
 
 @explaining
 def create_group(group: str, rank_ids: list[int], options: object = None) -> None:
-    """Create a named group of ranks; the only rank is 0.
+    """Form a named group of ranks (`mindspore.communication.create_group`).
+
+    All members must call it, and they wait for each other. Ranks outside may call it too; they can
+    then ask for the size of the group.
+
+    Args:
+        group: name.
+        rank_ids: different ranks of the world, in the order of the group.
+        options: has no meaning here.
 
     Raises:
-        ValueError: a rank other than 0.
+        ValueError: the group exists, or a rank does not.
+
+    Examples:
+        >>> from duograph.communication import create_group, destroy_group, get_group_size
+        >>> create_group("mine", [0])
+        >>> get_group_size("mine")
+        1
+        >>> destroy_group("mine")
     """
-    refuse_ranks("create_group")
     check_options("communication.create_group", options=options)
-    if list(rank_ids) != [0]:
-        raise ArgumentValueError(
-            f"create_group: got rank_ids={list(rank_ids)}; wanted [0], the only process"
-        )
-    _groups[group] = list(rank_ids)
+    name = _name("create_group", group)
+    if not isinstance(rank_ids, (list, tuple)) or not all(type(r) is int for r in rank_ids):
+        raise ArgumentError(f"create_group: got rank_ids={rank_ids!r}; wanted a list of ints")
+    world().create_group(name, rank_ids)
 
 
+@explaining
 def destroy_group(group: str) -> None:
-    """Remove a communication group by name."""
-    _groups.pop(group, None)
+    """Remove a group of `create_group`; do nothing if there is none of this name.
+
+    Raises:
+        ValueError: it is the group of all ranks.
+    """
+    world().destroy_group(_name("destroy_group", group))
+
+
+@explaining
+def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
+    """Return the ranks of a group in the world.
+
+    Raises:
+        ValueError: no such group.
+
+    Examples:
+        >>> from duograph.communication import get_process_group_ranks
+        >>> get_process_group_ranks()
+        [0]
+    """
+    return list(world().ranks_of("get_process_group_ranks", group))
 
 
 @explaining
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """Return the world rank for a rank in a group, always 0.
+    """Return the rank in the world for a rank in a group.
 
     Raises:
-        ValueError: no such group, or a rank other than 0.
+        ValueError: no such group, or no such rank in it.
     """
-    _check_group("get_world_rank_from_group_rank", group)
-    return _only_rank("get_world_rank_from_group_rank", group_rank_id)
+    owner = "get_world_rank_from_group_rank"
+    members = world().ranks_of(owner, group)
+    if type(group_rank_id) is not int or not 0 <= group_rank_id < len(members):
+        raise ArgumentValueError(
+            f"{owner}: got rank {group_rank_id}; wanted one of the {len(members)} of {group!r}, "
+            f"from 0 to {len(members) - 1}"
+        )
+    return members[group_rank_id]
 
 
 @explaining
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """Return the rank in a group for a world rank, always 0.
+    """Return the rank in a group for a rank in the world.
 
     Raises:
-        ValueError: no such group, or a rank other than 0.
+        ValueError: no such group, or the rank is no member.
     """
-    _check_group("get_group_rank_from_world_rank", group)
-    return _only_rank("get_group_rank_from_world_rank", world_rank_id)
-
-
-def _check_group(name: str, group: str) -> None:
-    """Raise ArgumentValueError unless `group` is the world or was created by `create_group`.
-
-    Raises UnsupportedOpError in a process that is one of several.
-    """
-    refuse_ranks(name)
-    if group not in (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, *_groups):
+    owner = "get_group_rank_from_world_rank"
+    members = world().ranks_of(owner, group)
+    if type(world_rank_id) is not int or world_rank_id not in members:
         raise ArgumentValueError(
-            f"{name}: got group={group!r}; wanted {HCCL_WORLD_COMM_GROUP!r}, "
-            f"{NCCL_WORLD_COMM_GROUP!r} or a group of create_group"
+            f"{owner}: got rank {world_rank_id}; wanted a member of {group!r}: "
+            f"{', '.join(map(str, members))}"
         )
+    return members.index(world_rank_id)
 
 
-def _only_rank(name: str, rank: int) -> int:
-    if rank != 0:
-        raise ArgumentValueError(f"{name}: got rank {rank}; wanted 0, the only process")
-    return rank
+def tree_sum(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the sum of tensors, added in the order in which collectives add over ranks.
+
+    Neighbours are added, then neighbours of these sums, and so on: (x0 + x1) + (x2 + x3). One
+    process that adds the gradients of four micro-batches so computes the bits of four ranks, and of
+    two ranks with two micro-batches each.
+
+    Args:
+        tensors: Tensors of one shape and dtype, at least one.
+
+    Raises:
+        ValueError: there are none.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph.communication import tree_sum
+        >>> print(tree_sum([ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([4.0])]))
+        [7.]
+    """
+    level = list(tensors)
+    if not level:
+        raise ArgumentValueError("tree_sum: got no tensors; wanted one or more")
+    while len(level) > 1:
+        pairs = [level[i] + level[i + 1] for i in range(0, len(level) - 1, 2)]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0]
+
+
+def _name(owner: str, group: object) -> str:
+    if not isinstance(group, str):
+        raise ArgumentError(f"{owner}: got group={group!r}; wanted the name of a group")
+    return group
+
+
+def _group(owner: str, group: object) -> Group:
+    return world().group(owner, _name(owner, group))
+
+
+def _machine() -> bytes:
+    """Return bytes that processes of one machine have in common."""
+    node = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return node.encode()
+
+
+def _on_this_machine(group: Group) -> list[int]:
+    """Return the ranks of a group that run on this machine; the ranks wait for each other once."""
+    own: World = group.world
+    if own.machines is None:
+        own.machines = own.whole.gather_bytes(_machine())
+    here = own.machines[own.rank]
+    return [i for i, r in enumerate(group.ranks) if own.machines[r] == here]

@@ -22,7 +22,7 @@ _LIMITS = "limits the cores of an Ascend chip"
 _ALLOCATOR = "replaces the allocator of an Ascend chip"
 _QUEUE = "reads MindSpore's data queues; iterate over the dataset instead"
 _CLUSTER = "repairs a job on a cluster of Ascend chips"
-_PROFILER = "reads the counters of MindSpore's runtime; use cProfile, or a profiler of the device"
+_PROFILER = "starts MindSpore's profiler from outside the program; use profiler.profile in the program"
 _TREE = "rewrites MindSpore's own syntax trees; change the source, or a Cell's attributes, instead"
 _REPLAY = "keeps a replay buffer or an environment on the device; keep it in Python instead"
 _BOOST = "tunes a network for clusters of Ascend chips"
@@ -41,7 +41,6 @@ REFUSED: dict[str, dict[str, str]] = {
         _SERVER: "set_ps_context get_ps_context",
         _CLUSTER: "TrainFaultTolerance sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "mindio_preload set_mindio_server_info",
-        _PROFILER: "Profiler",
         _LIMITS: "set_device_limit get_device_limit set_stream_limit get_stream_limit "
         "reset_stream_limit StreamLimitCtx",
         _ALLOCATOR: "MemPool PluggableAllocator use_mem_pool memory_replay",
@@ -96,8 +95,8 @@ REFUSED: dict[str, dict[str, str]] = {
         _REGISTER: "AiCPURegOp AkgAscendRegOp AkgGpuRegOp CpuRegOp TBERegOp CustomRegOp "
         "CustomOpBuilder custom_info_register DataType kernel ms_kernel get_vm_impl_fn "
         "vm_impl_registry",
-        _SEVERAL: "AlltoAll AlltoAllV AlltoAllVC AllGatherV ReduceScatterV NeighborExchange "
-        "NeighborExchangeV2 Send Receive CollectiveGather CollectiveScatter BatchISendIRecv "
+        _SEVERAL: "AlltoAllV AlltoAllVC AllGatherV ReduceScatterV NeighborExchange "
+        "NeighborExchangeV2 CollectiveGather CollectiveScatter BatchISendIRecv "
         "Reshard reshard distribute Morph",
         _SERVER: "Push Pull MapCacheIdx MapUniform make_map_parameter",
         _QUEUE: "GetNext ms_hasnext ms_next",
@@ -110,8 +109,7 @@ REFUSED: dict[str, dict[str, str]] = {
         _ALLOCATOR: "MemPool PluggableAllocator use_mem_pool memory_replay",
     },
     "profiler": {
-        _PROFILER: "Profiler ProfilerLevel ProfilerActivity AicoreMetrics DynamicProfilerMonitor "
-        "EnvProfiler ExportType HostSystem profile schedule tensorboard_trace_handler mstx",
+        _PROFILER: "DynamicProfilerMonitor EnvProfiler",
     },
     "rewrite": {
         _TREE: "Node NodeType PatternEngine PatternNode Replacement ScopedValue SymbolTree "

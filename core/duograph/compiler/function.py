@@ -216,7 +216,7 @@ class JitFunction:
     def _remember(self, cache: ProgramCache, args: Args, given: Args, entry: Compiled) -> None:
         """Register a program for lookup by argument types, so that later calls need no `JitKey`."""
         program = entry.program
-        if program.for_shared_tensors:
+        if program.for_shared_tensors or runtime_state.thread_worlds:
             return
         version = runtime_state.settings_version
         if self._input_signature is None and _plain_tensors(given):

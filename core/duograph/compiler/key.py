@@ -15,7 +15,7 @@ from ..context import settings
 from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import check_index, commit
-from ..runtime_state import runtime_state
+from ..runtime_state import runtime_state, thread_state
 from ..types import Device
 from .arguments import Identity, Slots, signature
 
@@ -23,7 +23,10 @@ __all__ = ["ContextKey", "JitKey", "bind_call"]
 
 
 class ContextKey(NamedTuple):
-    """The settings that compiled code depends on; see `context.Settings`."""
+    """The settings that compiled code depends on; see `context.Settings`.
+
+    `rank` is (rank, number of ranks) in threads that act as ranks.
+    """
 
     device_target: str | None
     device_id: int
@@ -32,6 +35,7 @@ class ContextKey(NamedTuple):
     jit_syntax_level: int
     debug: bool
     check_bprop: bool
+    rank: tuple[int, int] | None
 
 
 class JitKey(NamedTuple):
@@ -148,6 +152,7 @@ def bind_call(
         settings.jit_syntax_level,
         settings.debug,
         settings.check_bprop,
+        None if thread_state.world is None else (thread_state.world.rank, thread_state.world.size),
     )
     same: tuple[int | Identity, ...] = ()
     if len(slots.containers) > 1:

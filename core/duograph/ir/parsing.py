@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..dtype import as_dtype
-from ..effects import IO, Effect, Random, Reads, Writes
+from ..effects import IO, Communicates, Effect, Random, Reads, Writes
 from ..errors import GraphError
 from ..op import OPS
 from ..types import BOOL, FLOAT, INT, OBJECT, STACK, TensorType, ValueType
@@ -107,7 +107,9 @@ def _type(text: str) -> ValueType:
 # The side effect that a text such as "io" or "writes(x)" names.
 def _effect(text: str) -> Effect:
     name, _, operand = text.rstrip(")").partition("(")
-    plain: dict[str, Callable[[], Effect]] = {"io": IO, "random": Random}
+    plain: dict[str, Callable[[], Effect]] = {
+        "io": IO, "random": Random, "communicates": Communicates,
+    }  # fmt: skip
     named: dict[str, Callable[[str], Effect]] = {"reads": Reads, "writes": Writes}
     if name in plain and not operand:
         made: Effect = plain[name]()
@@ -115,7 +117,8 @@ def _effect(text: str) -> Effect:
         made = named[name](operand)
     else:
         raise ValueError(
-            f"there is no effect {text!r}; wanted io, random, reads(operand) or writes(operand)"
+            f"there is no effect {text!r}; wanted io, random, communicates, reads(operand) or "
+            "writes(operand)"
         )
     return made
 

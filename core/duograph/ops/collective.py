@@ -1,18 +1,20 @@
 """Primitive classes: collective communication, summaries, and bases of user-defined primitives.
 
-Programs written for several devices call the collectives, which run on one device here: a reduction
-returns its operand, and a process that is one of several is refused. The summary classes accept
-values and record nothing.
+The collectives call the ops of `collective_primitives`; in a group of one rank they return their
+operands. The summary classes accept values and record nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import ArgumentValueError
-from ..launched import refuse_ranks
+from ..dtype import DTypeLike, as_dtype
+from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import warn_moot
+from ..ranks.world import group as world_group
 from ..tensor import Tensor
+from . import collective_primitives as primitives
+from .joining import concat, split, stack
 from .movement import identity
 from .primitive import Primitive
 
@@ -22,6 +24,9 @@ __all__ = [
     "AllGather",
     "ReduceScatter",
     "Broadcast",
+    "AlltoAll",
+    "Send",
+    "Receive",
     "ScalarSummary",
     "TensorSummary",
     "HistogramSummary",
@@ -49,7 +54,23 @@ def _known(name: str, op: object) -> str:
 
 
 class AllReduce(Primitive):
-    """Combine over all devices; the identity on one device.
+    """Combine the tensors of all ranks of a group, on all of them (`mindspore.ops.AllReduce`).
+
+    Floating-point sums over ranks have a fixed order, unless ``set_context(engine_sums=True)``.
+
+    Args:
+        op: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``; see `ReduceOp`.
+        group: name of the group; default all ranks.
+
+    Inputs:
+        input_x: Tensor of any shape, the same on all ranks.
+
+    Outputs:
+        Tensor of the shape and dtype of `input_x`; with one rank its values.
+
+    Raises:
+        ValueError: another `op`; no such group.
+        RuntimeError: ranks call different collectives, or one does not answer.
 
     Examples:
         >>> import duograph as ms
@@ -59,62 +80,278 @@ class AllReduce(Primitive):
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         super().__init__()
-        refuse_ranks("ops.AllReduce")
         self.reduce_op = _known("AllReduce", op)
-        self.group = group
+        self.group = _group_name("AllReduce", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the input unchanged: there is only one device."""
-        return identity(input_x)
+        """Return the combination of the tensors of all ranks."""
+        (out,) = reduced("AllReduce", [input_x], self.reduce_op, self.group)
+        return out
 
 
 class AllGather(Primitive):
-    """Concatenate the tensors of all devices along axis 0; the identity on one device."""
+    """Concatenate the tensors of all ranks of a group along axis 0 (`mindspore.ops.AllGather`).
+
+    Args:
+        group: name of the group; default all ranks.
+
+    Inputs:
+        input_x: Tensor (n, ...), of the same shape on all ranks.
+
+    Outputs:
+        Tensor (size * n, ...), that of rank 0 first.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.AllGather()(ms.Tensor([1.0])))
+        [1.]
+    """
 
     def __init__(self, group: str = _WORLD) -> None:
         super().__init__()
-        refuse_ranks("ops.AllGather")
-        self.group = group
+        self.group = _group_name("AllGather", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the input unchanged: there is only one device."""
-        return identity(input_x)
+        """Return the tensors of all ranks, concatenated."""
+        members = world_group("AllGather", self.group)
+        _tensor("AllGather", input_x)
+        if members.size == 1:
+            return identity(input_x)
+        return primitives.all_gather(input_x, group=self.group, size=members.size)
 
 
 class ReduceScatter(Primitive):
-    """Combine over all devices and return this device's part; the identity on one device."""
+    """Combine over ranks and return this rank's part of axis 0 (`mindspore.ops.ReduceScatter`).
+
+    Args:
+        op: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``; see `ReduceOp`.
+        group: name of the group; default all ranks.
+
+    Inputs:
+        input_x: Tensor (size * n, ...), of the same shape on all ranks.
+
+    Outputs:
+        Tensor (n, ...).
+
+    Raises:
+        ValueError: axis 0 is not divisible by the number of ranks.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.ReduceScatter()(ms.Tensor([1.0, 2.0])))
+        [1. 2.]
+    """
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         super().__init__()
-        refuse_ranks("ops.ReduceScatter")
         self.reduce_op = _known("ReduceScatter", op)
-        self.group = group
+        self.group = _group_name("ReduceScatter", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the input unchanged: there is only one device."""
-        return identity(input_x)
+        """Return this rank's part of the combination."""
+        members = world_group("ReduceScatter", self.group)
+        _tensor("ReduceScatter", input_x)
+        if members.size == 1:
+            return identity(input_x)
+        return primitives.reduce_scatter(
+            input_x, reduction=self.reduce_op, group=self.group, size=members.size
+        )
 
 
 class Broadcast(Primitive):
-    """The tensors of the root device: `Broadcast(root_rank, group)(tensors)`.
+    """The tensors of one rank, on all ranks: `Broadcast(root_rank, group)(tensors)`
+    (`mindspore.ops.Broadcast`).
+
+    Args:
+        root_rank: rank in the group whose tensors are returned.
+        group: name of the group; default all ranks.
+
+    Inputs:
+        input_x: tuple of Tensors, of the same shapes on all ranks.
+
+    Outputs:
+        Tuple of Tensors. Gradients reach the inputs of every rank unchanged, as in MindSpore.
 
     Raises:
-        ValueError: a root other than 0, the only rank.
+        ValueError: no such rank.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.Broadcast(0)((ms.Tensor([1.0]),))[0])
+        [1.]
     """
 
     def __init__(self, root_rank: int, group: str = _WORLD) -> None:
         super().__init__()
-        refuse_ranks("ops.Broadcast")
-        if root_rank != 0:
-            raise ArgumentValueError(
-                f"Broadcast: got root_rank={root_rank}; wanted 0, the only rank"
-            )
+        self.group = _group_name("Broadcast", group)
+        _member("Broadcast", "root_rank", root_rank, self.group)
         self.root_rank = root_rank
-        self.group = group
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the input tensors as a tuple, unchanged: the only device is the root."""
-        return tuple(identity(x) for x in input_x)
+        """Return the tensors of the root rank."""
+        members = world_group("Broadcast", self.group)
+        for x in input_x:
+            _tensor("Broadcast", x)
+        if members.size == 1:
+            return tuple(identity(x) for x in input_x)
+        found = primitives.broadcast_from(list(input_x), root=self.root_rank, group=self.group)
+        return tuple(found)
+
+
+class AlltoAll(Primitive):
+    """Send a part of a tensor to each rank, and join the parts received (`mindspore.ops.AlltoAll`).
+
+    Args:
+        split_count: number of parts: the number of ranks of the group.
+        split_dim: axis that is split.
+        concat_dim: axis along which the received parts are joined.
+        group: name of the group; default all ranks.
+
+    Inputs:
+        input_x: Tensor of the same shape on all ranks.
+
+    Outputs:
+        Tensor; `split_dim` is `split_count` times shorter, then `concat_dim` longer.
+
+    Raises:
+        ValueError: `split_count` is not the number of ranks, or does not divide the axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.AlltoAll(1, 0, 1)(ms.Tensor([[1.0, 2.0]])))
+        [[1. 2.]]
+    """
+
+    def __init__(
+        self, split_count: int, split_dim: int, concat_dim: int, group: str = _WORLD
+    ) -> None:
+        super().__init__()
+        self.group = _group_name("AlltoAll", group)
+        self.split_count, self.split_dim, self.concat_dim = split_count, split_dim, concat_dim
+
+    def __call__(self, input_x: Tensor) -> Tensor:
+        """Return the parts that the ranks send to this one."""
+        size = world_group("AlltoAll", self.group).size
+        _tensor("AlltoAll", input_x)
+        if self.split_count != size:
+            raise ArgumentValueError(
+                f"AlltoAll: got split_count={self.split_count}; wanted {size}, the number of ranks "
+                f"of {self.group!r}"
+            )
+        if size == 1:
+            return identity(input_x)
+        if input_x.shape[self.split_dim] % size:
+            raise ArgumentValueError(
+                f"AlltoAll: got a tensor of shape {input_x.shape} with split_dim={self.split_dim}; "
+                f"wanted an axis divisible by {size}"
+            )
+        parts = split(input_x, input_x.shape[self.split_dim] // size, self.split_dim)
+        ones = (1,) * size
+        found = primitives.all_to_all(stack(parts), lengths=ones, received=ones, group=self.group)
+        return concat([found[i] for i in range(size)], self.concat_dim)
+
+
+class Send(Primitive):
+    """Send a tensor to another rank: `Send(sr_tag, dest_rank)(x)` (`mindspore.ops.Send`).
+
+    Args:
+        sr_tag: number of the message; `Receive` has the same.
+        dest_rank: rank in the group that receives.
+        group: name of the group; default all ranks.
+        group_back: name of a group; messages have no gradient that it could carry.
+
+    Outputs:
+        The tensor that was sent.
+
+    Raises:
+        ValueError: no such rank.
+    """
+
+    def __init__(
+        self, sr_tag: int, dest_rank: int, group: str = _WORLD, group_back: str = _WORLD
+    ) -> None:
+        super().__init__()
+        self.group, self.group_back = _group_name("Send", group), _group_name("Send", group_back)
+        self.tag, self.dest_rank = sr_tag, _other("Send", "dest_rank", dest_rank, self.group)
+
+    def __call__(self, input_x: Tensor) -> Tensor:
+        """Send a tensor, and return it."""
+        _tensor("Send", input_x)
+        return primitives.send(input_x, to=self.dest_rank, tag=self.tag, group=self.group)
+
+
+class Receive(Primitive):
+    """Receive a tensor of another rank: `Receive(sr_tag, src_rank, shape, dtype)()`
+    (`mindspore.ops.Receive`).
+
+    Args:
+        sr_tag: number of the message; `Send` has the same.
+        src_rank: rank in the group that sends.
+        shape, dtype: of the tensor.
+        group: name of the group; default all ranks.
+        group_back: name of a group; messages have no gradient that it could carry.
+
+    Raises:
+        ValueError: no such rank.
+        RuntimeError: a tensor of another shape or dtype is sent.
+    """
+
+    def __init__(
+        self, sr_tag: int, src_rank: int, shape: Sequence[int], dtype: DTypeLike,
+        group: str = _WORLD, group_back: str = _WORLD,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.group = _group_name("Receive", group)
+        self.group_back = _group_name("Receive", group_back)
+        self.tag, self.rank = sr_tag, _other("Receive", "src_rank", src_rank, self.group)
+        self.shape, self.dtype = tuple(shape), as_dtype(dtype)
+
+    def __call__(self, x: object = None) -> Tensor:
+        """Return the tensor that is sent."""
+        return primitives.receive(
+            shape=self.shape, dtype=self.dtype, source=self.rank, tag=self.tag, group=self.group
+        )
+
+
+def reduced(owner: str, tensors: Sequence[Tensor], op: str, group: str) -> tuple[Tensor, ...]:
+    """Return the combinations of tensors over the ranks of a group, by one op.
+
+    Raises:
+        ArgumentError: not a Tensor; `owner` is what the user called.
+    """
+    members = world_group(owner, group)
+    for x in tensors:
+        _tensor(owner, x)
+    if members.size == 1:
+        return tuple(identity(x) for x in tensors)
+    return tuple(primitives.all_reduce(list(tensors), reduction=op, group=group, size=members.size))
+
+
+def _tensor(owner: str, x: object) -> None:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{owner}: got {type(x).__name__}; wanted a Tensor")
+
+
+def _group_name(owner: str, group: object) -> str:
+    if not isinstance(group, str):
+        raise ArgumentError(f"{owner}: got group={group!r}; wanted the name of a group")
+    world_group(owner, group)
+    return group
+
+
+def _member(owner: str, name: str, rank: object, group: str) -> int:
+    size = world_group(owner, group).size
+    if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < size:
+        raise ArgumentValueError(
+            f"{owner}: got {name}={rank!r}; wanted a rank of {group!r}, from 0 to {size - 1}"
+        )
+    return rank
+
+
+def _other(owner: str, name: str, rank: object, group: str) -> int:
+    if _member(owner, name, rank, group) == world_group(owner, group).rank:
+        raise ArgumentValueError(f"{owner}: got {name}={rank}, this rank; wanted another one")
+    return int(rank)  # type: ignore[call-overload]
 
 
 class _Summary(Primitive):

@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...option_checks import check_options
 from ...tensor import Tensor
-from .process_groups import name_of, only_rank, refuse_several
+from .process_groups import only_rank, refuse_several, single
 
 __all__ = [
     "P2POp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_into_tensor_uneven",
@@ -95,7 +95,7 @@ def all_reduce(
         >>> print(x)
         [1. 2.]
     """
-    name_of("all_reduce", group)
+    single("all_reduce", group)
     _tensor("all_reduce", "tensor", tensor)
     _reduction("all_reduce", op)
     return _done(async_op)
@@ -115,7 +115,7 @@ def reduce(
         [1. 2.]
     """
     only_rank("reduce", "dst", dst)
-    name_of("reduce", group)
+    single("reduce", group)
     _tensor("reduce", "tensor", tensor)
     _reduction("reduce", op)
     return _done(async_op)
@@ -132,7 +132,7 @@ def broadcast(
         >>> mint.distributed.broadcast(Tensor([1.0]), 0)
     """
     only_rank("broadcast", "src", src)
-    name_of("broadcast", group)
+    single("broadcast", group)
     _tensor("broadcast", "tensor", tensor)
     return _done(async_op)
 
@@ -153,7 +153,7 @@ def barrier(
         >>> mint.distributed.barrier()
     """
     check_options("mint.distributed.barrier", device_ids=device_ids)
-    name_of("barrier", group)
+    single("barrier", group)
     return _done(async_op)
 
 
@@ -180,7 +180,7 @@ def all_gather(
         >>> print(out[0])
         [1. 2.]
     """
-    name_of("all_gather", group)
+    single("all_gather", group)
     _copied(
         "all_gather", _only("all_gather", "tensor_list", tensor_list),
         _tensor("all_gather", "tensor", tensor),
@@ -220,7 +220,7 @@ def _whole(
 
     Returns a finished Work if `async_op` is set, else None.
     """
-    name_of(owner, group)
+    single(owner, group)
     _copied(owner, _tensor(owner, "output", output), _tensor(owner, "input", input))
     return _done(async_op)
 
@@ -453,7 +453,7 @@ def _elsewhere(owner: str, tensor: object, peer: object, group: str | None, tag:
     There is always one, since there is only one process.
     """
     _tensor(owner, "tensor", tensor)
-    name_of(owner, group)
+    single(owner, group)
     if tag != 0:
         return ArgumentValueError(f"{owner}: got tag={tag}; wanted 0")
     if peer == 0:
@@ -543,7 +543,7 @@ class P2POp:
         self.op = name
         self.tensor = _tensor("P2POp", "tensor", tensor)
         self.peer = peer
-        self.group = name_of("P2POp", group)
+        self.group = single("P2POp", group)
         self.tag = tag
 
 

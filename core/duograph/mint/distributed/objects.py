@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import ArgumentError, ArgumentValueError
 from ...option_checks import check_options
-from .process_groups import name_of, only_rank, refuse_several
+from .process_groups import only_rank, refuse_several, single
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list",
@@ -45,7 +45,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None
         >>> out
         [{'a': 1}]
     """
-    name_of("all_gather_object", group)
+    single("all_gather_object", group)
     _list("all_gather_object", "object_list", object_list, 1)[0] = obj
 
 
@@ -67,7 +67,7 @@ def broadcast_object_list(
     """
     check_options("mint.distributed.broadcast_object_list", device=device)
     only_rank("broadcast_object_list", "src", src)
-    name_of("broadcast_object_list", group)
+    single("broadcast_object_list", group)
     _list("broadcast_object_list", "object_list", object_list)
 
 
@@ -97,7 +97,7 @@ def gather_object(
         ['a']
     """
     only_rank("gather_object", "dst", dst)
-    name_of("gather_object", group)
+    single("gather_object", group)
     _list("gather_object", "object_gather_list", object_gather_list, 1)[0] = obj
 
 
@@ -127,7 +127,7 @@ def scatter_object_list(
         ['a']
     """
     only_rank("scatter_object_list", "src", src)
-    name_of("scatter_object_list", group)
+    single("scatter_object_list", group)
     owner = "scatter_object_list"
     found = _list(owner, "scatter_object_input_list", scatter_object_input_list, 1)[0]
     _list(owner, "scatter_object_output_list", scatter_object_output_list)[0] = found
@@ -138,7 +138,7 @@ def _elsewhere(owner: str, values: list[Any], peer: int, group: str | None) -> E
 
     There is always one, since there is only one process.
     """
-    name_of(owner, group)
+    single(owner, group)
     _list(owner, "object_list", values)
     if peer == 0:
         return ArgumentValueError(f"{owner}: got rank 0, this process; wanted another one")

@@ -1,7 +1,7 @@
-"""Process groups of `duograph.mint.distributed`: creation, ranks and sizes, for one process.
+"""Process groups of `duograph.mint.distributed`: creation, ranks and sizes.
 
 `mint/distributed/__init__.py` exports these functions; they keep the groups in
-`duograph.communication`. More than one process is refused, never simulated.
+`duograph.communication`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from ... import communication as _comm
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedOpError
-from ...launched import refuse_ranks
 from ...option_checks import check_options
+from ...ranks.world import world
 
 __all__ = [
     "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
@@ -31,13 +31,25 @@ def refuse_several(name: str, what: str) -> UnsupportedOpError:
 
 def name_of(owner: str, group: str | None) -> str:
     """Return the name of a process group; raise an error if there is no such group."""
-    refuse_ranks(owner)
-    if group is None:
-        return WORLD
-    if not isinstance(group, str):
+    if group is not None and not isinstance(group, str):
         raise ArgumentError(f"{owner}: got group={group!r}; wanted a string or None")
-    _comm.get_rank(group)  # it knows the groups, and says which there are
-    return group
+    world().ranks_of(owner, group or WORLD)  # it knows the groups, and says which there are
+    return group or WORLD
+
+
+def single(owner: str, group: str | None) -> str:
+    """Return the name of a group of one rank.
+
+    Raises:
+        UnsupportedOpError: the group has several ranks.
+    """
+    name = name_of(owner, group)
+    if _comm.get_group_size(name) > 1:
+        raise UnsupportedOpError(
+            f"mint.distributed.{owner}: not built yet for several ranks; use ops.AllReduce, "
+            "ops.AllGather, ops.ReduceScatter, ops.Broadcast or ops.AlltoAll"
+        )
+    return name
 
 
 def only_rank(owner: str, name: str, rank: object) -> int:
@@ -86,19 +98,18 @@ def init_process_group(
     pg_options: object = None,
     device_id: object = None,
 ) -> None:
-    """Create the group of all processes, which is this process alone
+    """Create the group of all processes
     (`mindspore.mint.distributed.init_process_group`).
 
     Args:
         backend: name that `get_backend` returns; nothing is communicated.
         init_method, timeout, store, group_name, pg_options, device_id: have no meaning with one
             process.
-        world_size: number of processes: 1, or -1 for as many as there are.
-        rank: number of this process: 0, or -1.
+        world_size: number of ranks, or -1 for as many as there are.
+        rank: number of this rank, or -1.
 
     Raises:
-        NotImplementedError: more than one process.
-        ValueError: an unknown backend.
+        ValueError: an unknown backend, or another `world_size` or `rank` than the launcher's.
         RuntimeError: the group exists already.
 
     Examples:
@@ -116,10 +127,13 @@ def init_process_group(
         raise ArgumentValueError(
             f"init_process_group: got backend={backend!r}; wanted one of {', '.join(_BACKENDS)}"
         )
-    if world_size not in (-1, 1):
-        raise refuse_several("init_process_group", f"world_size={world_size}")
-    if rank not in (-1, 0):
-        raise refuse_several("init_process_group", f"rank={rank}")
+    own = world()
+    for name, given, wanted in (("world_size", world_size, own.size), ("rank", rank, own.rank)):
+        if given not in (-1, wanted):
+            raise ArgumentValueError(
+                f"init_process_group: got {name}={given}; wanted {wanted}, as the launcher of this "
+                f"process says, or -1. `duograph run -n N script.py` starts N ranks"
+            )
     _comm.init()
     _backends[WORLD] = backend
 
@@ -143,7 +157,7 @@ def destroy_process_group(group: str | None = None) -> None:
 
 
 def get_rank(group: str | None = None) -> int:
-    """Return the number of this process in a group, always 0
+    """Return the number of this process in a group
     (`mindspore.mint.distributed.get_rank`).
 
     Raises:
@@ -158,7 +172,7 @@ def get_rank(group: str | None = None) -> int:
 
 
 def get_world_size(group: str | None = None) -> int:
-    """Return the number of processes in a group, always 1
+    """Return the number of processes in a group
     (`mindspore.mint.distributed.get_world_size`).
 
     Raises:
@@ -198,7 +212,7 @@ def new_group(
     """Create a group and return its name (`mindspore.mint.distributed.new_group`).
 
     Args:
-        ranks: the members: ``[0]``, or None for all.
+        ranks: the members; None for all.
         timeout, pg_options, use_local_synchronization: have no meaning with one process.
         backend: name that `get_backend` returns; default that of the world.
         group_desc: name of the group; default one made from the ranks.
@@ -207,7 +221,7 @@ def new_group(
         The name, by which other functions take the group.
 
     Raises:
-        NotImplementedError: a rank other than 0.
+        ValueError: ranks that do not exist.
 
     Examples:
         >>> from duograph import mint
@@ -218,9 +232,8 @@ def new_group(
         "mint.distributed.new_group", timeout=timeout, pg_options=pg_options,
         use_local_synchronization=use_local_synchronization,
     )  # fmt: skip
-    members = [0] if ranks is None else list(ranks)
-    if members != [0]:
-        raise refuse_several("new_group", f"ranks={members}")
+    own = world()
+    members = list(range(own.size)) if ranks is None else list(ranks)
     if ranks is None and group_desc is None and backend is None:
         return WORLD
     name = group_desc or f"1-group-{len(_backends)}"
@@ -230,7 +243,7 @@ def new_group(
 
 
 def get_global_rank(group: str | None, group_rank: int) -> int:
-    """Return the rank in the world for a rank in a group, always 0
+    """Return the rank in the world for a rank in a group
     (`mindspore.mint.distributed.get_global_rank`).
 
     Raises:
@@ -241,12 +254,11 @@ def get_global_rank(group: str | None, group_rank: int) -> int:
         >>> mint.distributed.get_global_rank(None, 0)
         0
     """
-    name_of("get_global_rank", group)
-    return only_rank("get_global_rank", "group_rank", group_rank)
+    return _comm.get_world_rank_from_group_rank(name_of("get_global_rank", group), group_rank)
 
 
 def get_group_rank(group: str | None, global_rank: int) -> int:
-    """Return the rank in a group for a rank in the world, always 0
+    """Return the rank in a group for a rank in the world
     (`mindspore.mint.distributed.get_group_rank`).
 
     Raises:
@@ -257,12 +269,11 @@ def get_group_rank(group: str | None, global_rank: int) -> int:
         >>> mint.distributed.get_group_rank(None, 0)
         0
     """
-    name_of("get_group_rank", group)
-    return only_rank("get_group_rank", "global_rank", global_rank)
+    return _comm.get_group_rank_from_world_rank(global_rank, name_of("get_group_rank", group))
 
 
 def get_process_group_ranks(group: str | None = None) -> list[int]:
-    """Return the ranks of a group, always ``[0]``
+    """Return the ranks of a group
     (`mindspore.mint.distributed.get_process_group_ranks`).
 
     Raises:
@@ -273,5 +284,4 @@ def get_process_group_ranks(group: str | None = None) -> list[int]:
         >>> mint.distributed.get_process_group_ranks()
         [0]
     """
-    name_of("get_process_group_ranks", group)
-    return [0]
+    return _comm.get_process_group_ranks(name_of("get_process_group_ranks", group))

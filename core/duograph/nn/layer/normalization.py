@@ -13,10 +13,10 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
-from ...launched import refuse_ranks
+from ...ops.collective import reduced
 from ...ops.instance_normalization import move_statistics
-from ...option_checks import check_options
 from ...parameter import Parameter
+from ...ranks.world import world
 from ...tensor import Tensor
 from .. import _check
 from .._operators import Operator
@@ -52,6 +52,8 @@ class _BatchNorm(Cell):
 
     _ranks: tuple[int, ...] = (4,)
 
+    group_size = 1  # how many ranks share the statistics of their batches
+
     def __init__(
         self,
         num_features: int,
@@ -84,6 +86,10 @@ class _BatchNorm(Cell):
         self.gamma = _parameter("gamma", gamma_init, num_features, dtype, affine)
         self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
 
+    def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a normalised batch (N, C, ...), and the mean and variance (C,) of the batch."""
+        return ops.batch_norm_train(x, self.gamma, self.beta, eps=self.eps)
+
     def _operator_arguments(self) -> dict[str, object]:
         """Return the constructor arguments of the layer's primitives `bn_train` and `bn_infer`."""
         return {"epsilon": self.eps, "momentum": self.momentum, "data_format": self.data_format}
@@ -100,11 +106,12 @@ class _BatchNorm(Cell):
             )
         use_batch = self.use_batch_statistics
         if self.training if use_batch is None else use_batch:
-            out, mean, variance = ops.batch_norm_train(x, self.gamma, self.beta, eps=self.eps)
+            out, mean, variance = self._trained(x)
             moved_mean, moved_variance = ops.moving_statistics(
                 self.moving_mean, self.moving_variance,
                 ops.stop_gradient(mean), ops.stop_gradient(variance),
-                keep=1.0 - self.momentum, count=x.size // self.num_features,
+                keep=1.0 - self.momentum,
+                count=self.group_size * (x.size // self.num_features),
             )  # fmt: skip
             self.moving_mean.set_data(moved_mean)
             self.moving_variance.set_data(moved_variance)
@@ -194,8 +201,17 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all devices; on one device the same as BatchNorm
-    (`mindspore.nn.SyncBatchNorm`).
+    """Batch normalisation over the batches of all ranks (`mindspore.nn.SyncBatchNorm`).
+
+    In training, mean and variance are those of the batches of all ranks together, which must have
+    equal shapes. With one rank it is the same as BatchNorm.
+
+    Args:
+        process_groups: lists of ranks that share their statistics; each rank is in one at most.
+            None: all ranks do.
+
+    Raises:
+        ValueError: `process_groups` are not lists of different ranks.
 
     Examples:
         >>> import duograph as ms
@@ -216,15 +232,75 @@ class SyncBatchNorm(_BatchNorm):
         moving_mean_init: Init = "zeros",
         moving_var_init: Init = "ones",
         use_batch_statistics: bool | None = None,
-        process_groups: object = None,
+        process_groups: Sequence[Sequence[int]] | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
-        refuse_ranks("nn.SyncBatchNorm")
-        check_options("nn.SyncBatchNorm", process_groups=process_groups)
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
             moving_var_init, use_batch_statistics, "NCHW", dtype,
         )  # fmt: skip
+        self.group = shared_group("SyncBatchNorm", process_groups)
+        self.group_size = world().group("SyncBatchNorm", self.group).size if self.group else 1
+
+    def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if self.group_size == 1:
+            return super()._trained(x)
+        return synchronized(x, self.gamma, self.beta, self.eps, self.group, self.group_size)
+
+
+def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> str:
+    """Return the name of the group of ranks that shares statistics with this one; "" if none does.
+
+    The group is formed if there is none of these ranks, in which all of them take part.
+
+    Raises:
+        ArgumentValueError: `process_groups` are not lists of different ranks.
+    """
+    own = world()
+    if process_groups is None:
+        return own.whole.name
+    members = [tuple(g) if isinstance(g, (list, tuple)) else () for g in process_groups]
+    everyone = [r for g in members for r in g]
+    if len(set(everyone)) < len(everyone) or any(
+        type(r) is not int or not 0 <= r < own.size for r in everyone
+    ):
+        raise ArgumentValueError(
+            f"{owner}: got process_groups={process_groups!r}; wanted lists of different ranks from "
+            f"0 to {own.size - 1}"
+        )
+    for ranks in members:
+        if own.rank in ranks:
+            name = f"{owner}-{'-'.join(map(str, ranks))}"
+            if name not in own.groups:
+                own.create_group(name, ranks)
+            return name
+    return ""
+
+
+def synchronized(
+    x: Tensor, gamma: Tensor, beta: Tensor, eps: float, group: str, size: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalise channels with the statistics of all ranks; return (result, mean, variance).
+
+    Args:
+        x: Tensor (N, C, ...), of the same shape on all ranks.
+        gamma, beta: scale and offset (C,).
+        eps: added to the variance.
+        group: name of the group of ranks.
+        size: its number of ranks.
+    """
+    axes = tuple(i for i in range(x.ndim) if i != 1)
+    shape = tuple(-1 if i == 1 else 1 for i in range(x.ndim))
+    wide = x.astype(float32)
+    count = size * (x.size // x.shape[1])
+    (total,) = reduced("SyncBatchNorm", [wide.sum(axes)], "sum", group)
+    mean = total / count
+    centred = wide - mean.reshape(shape)
+    (squares,) = reduced("SyncBatchNorm", [(centred * centred).sum(axes)], "sum", group)
+    variance = squares / count
+    scale = ops.rsqrt(variance + eps) * gamma
+    out = centred * scale.reshape(shape) + beta.reshape(shape)
+    return out.astype(x.dtype), mean, variance
 
 
 class LayerNorm(Cell):

@@ -6,5 +6,6 @@
 from __future__ import annotations
 
 from .cell_wrapper import *  # noqa: F403
+from .data_parallel import DistributedGradReducer
 from .loss_scale import *  # noqa: F403
 from .micro_batches import *  # noqa: F403

@@ -12,17 +12,16 @@ from ... import ops
 from ...autodiff.transforms import GradOperation, value_and_grad
 from ...dtype import float16, float32
 from ...errors import ArgumentError
-from ...launched import refuse_ranks
-from ...option_checks import check_options
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from ..cell import Cell
 from ..layer.basic import Identity
 from ..optim.optimizer import Optimizer
+from .data_parallel import data_parallel_reducer
 
 __all__ = [
     "WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
-    "ParameterUpdate", "DistributedGradReducer",
+    "ParameterUpdate",
 ]  # fmt: skip
 
 
@@ -209,8 +208,9 @@ class TrainOneStepCell(Cell):
         self.sense_flag = sens is not None
         self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = GradOperation(get_by_list=True)
-        self.reducer_flag = False
-        self.grad_reducer: Cell = Identity()
+        reducer = data_parallel_reducer(self.weights, self.network)
+        self.reducer_flag = reducer is not None
+        self.grad_reducer: Cell = Identity() if reducer is None else reducer
         self.return_grad = return_grad
 
     def construct(self, *inputs: Any) -> Any:
@@ -246,30 +246,3 @@ class ParameterUpdate(Cell):
     def construct(self, x: Tensor) -> Tensor:
         self._param.set_data(x)
         return self._param
-
-
-class DistributedGradReducer(Cell):
-    """Mean of the gradients over devices; on one device, the identity
-    (`mindspore.nn.DistributedGradReducer`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> reducer = ms.nn.DistributedGradReducer([])
-        >>> reducer((1, 2))
-        (1, 2)
-    """
-
-    def __init__(
-        self,
-        parameters: object,
-        mean: bool | None = None,
-        degree: int | None = None,
-        fusion_type: int = 1,
-        group: str = "",
-    ) -> None:
-        super().__init__(auto_prefix=False)
-        refuse_ranks("nn.DistributedGradReducer")
-        check_options("nn.DistributedGradReducer", degree=degree)
-
-    def construct(self, grads: Any) -> Any:
-        return grads

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from .... import ops as _ops
 from ....common.initializer import initializer
 from ....dtype import DTypeLike, float32, int64
-from ....errors import ArgumentValueError, ShapeError
-from ....launched import refuse_ranks
+from ....errors import ArgumentValueError, ShapeError, UnsupportedOpError
 from ....nn import _check
 from ....nn.cell import Cell
 from ....option_checks import check_options
 from ....parameter import Parameter
+from ....ranks.world import world
 from ....tensor import Tensor
 from .. import functional as F
 
@@ -194,7 +194,11 @@ class SyncBatchNorm(_BatchNorm):
         process_group: str | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        refuse_ranks("mint.nn.SyncBatchNorm")
+        if world().size > 1:
+            raise UnsupportedOpError(
+                "mint.nn.SyncBatchNorm: statistics of several ranks are not built yet; use "
+                "nn.SyncBatchNorm"
+            )
         check_options("mint.nn.SyncBatchNorm", process_group=process_group)
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 

@@ -1,0 +1,202 @@
+"""The engine `mpi`: ranks are processes of MPI, through mpi4py (``pip install duograph[mpi]``).
+
+Any launcher of MPI starts them: `duograph run -n 4`, mpiexec or srun. Transfers are non-blocking
+and polled, so that a wait can end at its deadline. If a rank ends with an error, all ranks end: its
+traceback is printed first, then MPI ends the others.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import sysconfig
+import types
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from duograph.backend.collectives import Buffer, CollectivesSpec, Communicator, Request
+from duograph.backend.hookspecs import hookimpl
+
+__all__ = ["duograph_collectives"]
+
+# Variables of the environment by which the libraries of MPI find the processes beside this one.
+_CONNECTIONS = ("PMIX_RANK", "PMI_FD", "PMI_PORT", "PMI_CONTROL_PORT")
+_CHUNK = 2**30  # bytes in one call: counts of MPI are ints of 32 bits
+
+
+class _Requests(Request):
+    """Requests of MPI that make up one transfer; `keep` are the buffers that they use."""
+
+    def __init__(self, requests: list[Any], *keep: object) -> None:
+        self._requests, self._keep = requests, keep
+
+    def test(self) -> bool:
+        self._requests = [r for r in self._requests if not r.Test()]
+        return not self._requests
+
+
+class MpiCommunicator(Communicator):
+    """A communicator of MPI."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+
+    def all_gather(self, sent: Buffer, received: Buffer) -> Request:
+        if sent.size <= _CHUNK:
+            return _Requests([self._comm.Iallgather(sent, received)], sent, received)
+        rows = received.reshape(self.size, -1)
+        requests, parts = [], []
+        for root in range(self.size):
+            if root == self.rank:
+                rows[root] = sent
+            for at in range(0, sent.size, _CHUNK):
+                part = rows[root, at : at + _CHUNK]
+                parts.append(part)
+                requests.append(self._comm.Ibcast(part, root))
+        return _Requests(requests, sent, received, parts)
+
+    def all_to_all(
+        self, sent: Buffer, counts: Sequence[int], received: Buffer, receives: Sequence[int]
+    ) -> Request:
+        if max(sent.size, received.size) < _CHUNK:
+            request = self._comm.Ialltoallv([sent, list(counts)], [received, list(receives)])
+            return _Requests([request], sent, received)
+        requests = []
+        out, into = np.cumsum([0, *counts]), np.cumsum([0, *receives])
+        for rank in range(self.size):
+            for at in range(into[rank], into[rank + 1], _CHUNK):
+                part = received[at : min(at + _CHUNK, into[rank + 1])]
+                requests.append(self._comm.Irecv(part, rank, _LARGE))
+        for rank in range(self.size):
+            for at in range(out[rank], out[rank + 1], _CHUNK):
+                part = sent[at : min(at + _CHUNK, out[rank + 1])]
+                requests.append(self._comm.Isend(part, rank, _LARGE))
+        return _Requests(requests, sent, received)
+
+    def broadcast(self, data: Buffer, root: int) -> Request:
+        parts = [data[at : at + _CHUNK] for at in range(0, data.size, _CHUNK)]
+        return _Requests([self._comm.Ibcast(part, root) for part in parts], data)
+
+    def send(self, data: Buffer, to: int, tag: int) -> Request:
+        parts = [data[at : at + _CHUNK] for at in range(0, data.size, _CHUNK)]
+        return _Requests([self._comm.Isend(part, to, tag) for part in parts], data)
+
+    def receive(self, data: Buffer, source: int, tag: int) -> Request:
+        parts = [data[at : at + _CHUNK] for at in range(0, data.size, _CHUNK)]
+        return _Requests([self._comm.Irecv(part, source, tag) for part in parts], data)
+
+    def split(self, ranks: Sequence[int]) -> Communicator:
+        members = self._comm.Get_group().Incl(list(ranks))
+        tag = 1 + hash(tuple(ranks)) % 32000  # groups that are formed at once are told apart
+        return MpiCommunicator(self._comm.Create_group(members, tag))
+
+    def abort(self, reason: str) -> None:
+        del reason
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._comm.Abort(1)
+
+    def all_reduce(self, data: Buffer, received: Buffer, reduction: str) -> Request | None:
+        from mpi4py import MPI  # loaded when the world is made
+
+        if data.dtype.kind not in "iuf" or data.dtype.itemsize < 4 or data.size >= 2**31:
+            return None
+        ops = {"sum": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}
+        return _Requests([self._comm.Iallreduce(data, received, ops[reduction])], data, received)
+
+    def close(self) -> None:
+        self._comm.Free()
+
+
+_LARGE = 32001  # tag of the messages of a large all_to_all
+
+
+def _world() -> Communicator:
+    """Initialise MPI; return the communicator of all ranks.
+
+    From now on an uncaught exception ends all ranks.
+    """
+    import mpi4py  # only where ranks are connected
+
+    mpi4py.rc.thread_level = "multiple"
+    mpi4py.rc.finalize = False
+    from mpi4py import MPI
+
+    world = MpiCommunicator(MPI.COMM_WORLD.Dup())
+    if world.size > 1:
+        _end_all_on_errors(world)
+    atexit.register(_finish, world._comm)
+    return world
+
+
+def _end_all_on_errors(world: MpiCommunicator) -> None:
+    """Install hooks that end all ranks after an uncaught exception was printed."""
+    show = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
+    ) -> None:
+        show(kind, error, trace)
+        if not hasattr(sys, "ps1"):  # in an interactive session the user goes on
+            world.abort(str(error))
+
+    sys.excepthook = hook
+
+
+def _finish(comm: Any) -> None:
+    """Wait for the other ranks and end MPI, at the end of the process."""
+    from mpi4py import MPI
+
+    if not MPI.Is_finalized():
+        comm.Free()
+        MPI.Finalize()
+
+
+def _claims() -> bool:
+    return any(name in os.environ for name in _CONNECTIONS)
+
+
+def _available() -> str | None:
+    if find_spec("mpi4py") is None:
+        return "mpi4py is not installed; install it with: pip install 'duograph[mpi]'"
+    return None
+
+
+def _launch(size: int, command: Sequence[str]) -> list[str]:
+    """Return the command line of mpiexec that starts `size` processes on this machine.
+
+    Raises:
+        FileNotFoundError: there is no mpiexec.
+    """
+    scripts = sysconfig.get_path("scripts")
+    found = shutil.which("mpiexec", path=scripts) or shutil.which("mpiexec")
+    if found is None:
+        raise FileNotFoundError(
+            "no mpiexec was found; install one with: pip install 'duograph[mpi]', or that of your "
+            "system"
+        )
+    return [found, *_flags(found), "-n", str(size), *command]
+
+
+def _flags(mpiexec: str) -> list[str]:
+    """Return the flags that let Open MPI start more ranks than there are cores, also as root."""
+    import subprocess  # only to start ranks
+
+    said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
+    if "Open MPI" not in said.stdout and "OpenRTE" not in said.stdout:
+        return []
+    root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return ["--oversubscribe", *root]
+
+
+@hookimpl
+def duograph_collectives() -> CollectivesSpec:
+    """Return the spec of the engine."""
+    return CollectivesSpec(
+        "mpi", world=_world, claims=_claims, available=_available, launch=_launch, priority=10
+    )

@@ -1,0 +1,195 @@
+"""The seam of communication engines: what a plugin provides so that ranks can communicate.
+
+A rank is a process, or a thread, that runs the same program as the other ranks. An engine moves
+bytes between ranks; what the bytes mean, the order of sums, deadlines and error messages belong to
+`duograph.ranks`. A plugin returns a `CollectivesSpec` from the hook `duograph_collectives`.
+
+Buffers are C-contiguous NumPy arrays in host memory. The engine may read and write them until the
+request is complete.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import BackendError
+from . import registry
+from .plugin_checks import error_text, shown_value
+
+__all__ = ["CollectivesSpec", "Communicator", "Request", "engines"]
+
+Buffer = np.ndarray[Any, Any]
+
+
+class Request(ABC):
+    """A started transfer."""
+
+    @abstractmethod
+    def test(self) -> bool:
+        """Return whether the transfer is complete; make progress without blocking.
+
+        Raises:
+            Exception: the transfer failed, for instance because a rank has ended.
+        """
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most `seconds` for the transfer; return whether it is complete.
+
+        This definition polls: 100 times in a row, then with pauses of up to a millisecond, so that
+        ranks that share a core do not keep each other from running.
+        """
+        for _ in range(100):
+            if self.test():
+                return True
+        end = time.monotonic() + seconds
+        pause = 0.0
+        while not self.test():
+            if time.monotonic() > end:
+                return False
+            time.sleep(pause)
+            pause = min(pause + 2e-5, 1e-3)
+        return True
+
+
+class Communicator(ABC):
+    """The ranks of one group, as one of them sees it.
+
+    Attributes:
+        rank: position of this rank in the group.
+        size: number of ranks in the group.
+    """
+
+    rank: int
+    size: int
+
+    @abstractmethod
+    def all_gather(self, sent: Buffer, received: Buffer) -> Request:
+        """Start copying the bytes of every rank to all ranks.
+
+        Args:
+            sent: uint8 (n,), with the same n on all ranks.
+            received: uint8 (size * n,), the bytes of rank 0 first.
+        """
+
+    @abstractmethod
+    def all_to_all(
+        self, sent: Buffer, counts: Sequence[int], received: Buffer, receives: Sequence[int]
+    ) -> Request:
+        """Start sending a part of the bytes to each rank.
+
+        Args:
+            sent: uint8 (sum of counts,), the part for rank 0 first.
+            counts: number of bytes for each rank.
+            received: uint8 (sum of receives,), the part from rank 0 first.
+            receives: number of bytes from each rank.
+        """
+
+    @abstractmethod
+    def broadcast(self, data: Buffer, root: int) -> Request:
+        """Start copying `data`, uint8 (n,), of rank `root` into `data` of all ranks."""
+
+    @abstractmethod
+    def send(self, data: Buffer, to: int, tag: int) -> Request:
+        """Start sending uint8 (n,) to a rank; it is complete when `data` may be overwritten."""
+
+    @abstractmethod
+    def receive(self, data: Buffer, source: int, tag: int) -> Request:
+        """Start receiving the next message of a rank with this tag into `data`, uint8 (n,)."""
+
+    @abstractmethod
+    def split(self, ranks: Sequence[int]) -> Communicator:
+        """Return a communicator of some ranks of this group, which all of them call.
+
+        Args:
+            ranks: ranks of this group, this one among them, in the order of the new group.
+        """
+
+    @abstractmethod
+    def abort(self, reason: str) -> None:
+        """End the communication of all ranks now, because of an error on this one.
+
+        Where ranks are processes, this ends all of them, this one too, with a non-zero status.
+        """
+
+    def all_reduce(self, data: Buffer, received: Buffer, reduction: str) -> Request | None:
+        """Start reducing elements over ranks in the order that is fastest for the engine.
+
+        Args:
+            data, received: arrays of any dtype and of one size.
+            reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
+
+        Returns:
+            None if the engine has no reduction for this dtype; `duograph.ranks` then uses its own.
+        """
+        return None
+
+    def close(self) -> None:  # noqa: B027 (an engine need not have anything to close)
+        """End the use of this communicator, in which every rank takes part."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CollectivesSpec:
+    """A communication engine, as its plugin describes it.
+
+    Attributes:
+        name: unique name, as shown in messages.
+        world: returns the communicator of all ranks; called once, on every rank.
+        claims: returns whether this process, or this thread, is a rank that the engine serves. It
+            must be cheap, and must not import the engine's library.
+        available: returns None, or the reason why the engine cannot run here.
+        launch: returns the command line that starts `size` processes of `command` on this machine;
+            None if the engine starts no processes.
+        priority: the engine with the highest one among those that claim the process is used.
+    """
+
+    name: str
+    world: Callable[[], Communicator]
+    claims: Callable[[], bool]
+    available: Callable[[], str | None] = lambda: None
+    launch: Callable[[int, Sequence[str]], list[str]] | None = None
+    priority: int = 0
+
+
+_engines: dict[str, CollectivesSpec] = {}
+
+
+def _check(module: Any) -> Callable[[], None]:
+    """Check the engines that a plugin module brings; return the function that registers them.
+
+    Raises:
+        BackendError: the hook returned something else, or a name is taken.
+    """
+    hook = getattr(module, "duograph_collectives", None)
+    found = () if hook is None else hook()
+    specs = list(found) if isinstance(found, (tuple, list)) else [found]
+    for spec in specs:
+        if not isinstance(spec, CollectivesSpec):
+            raise BackendError(
+                f"duograph_collectives() returned {shown_value(spec)}; wanted a CollectivesSpec"
+            )
+        if spec.name in _engines:
+            raise BackendError(f"the name {spec.name!r} of a communication engine is taken")
+    return lambda: _engines.update({spec.name: spec for spec in specs})
+
+
+registry.on_plugin.append(_check)
+
+
+def engines() -> dict[str, CollectivesSpec]:
+    """Return the installed communication engines by name, those of the highest priority first."""
+    registry.entries()  # loads the plugins
+    return dict(sorted(_engines.items(), key=lambda item: (-item[1].priority, item[0])))
+
+
+def unavailable(spec: CollectivesSpec) -> str | None:
+    """Return the reason why an engine cannot run here, or None."""
+    try:
+        return spec.available()
+    except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; the text is shown)
+        return error_text(error)

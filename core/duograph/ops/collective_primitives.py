@@ -1,0 +1,207 @@
+"""Primitive ops: collectives, which communicate with the other ranks of a group.
+
+The primitive classes (`ops.collective`), `mint.distributed` and the data-parallel layers call them.
+They exist in graphs only, have no kernels, and run on the host: `reference` is the collective
+itself. The rank is found when an op runs (`ranks.world`), so that threads that act as ranks can
+share prepared calls; the number of ranks is an attribute, because result shapes depend on it.
+Gradients are those of MindSpore's primitives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..effects import Communicates
+from ..errors import GradientError, ShapeError
+from ..op import op
+from ..ranks.world import world
+from ..tensor import Tensor
+from ..types import TensorType
+from .comparison import equal
+from .creation import cast
+from .elementwise import mul
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast_from", "receive", "reduce_scatter",
+           "send"]  # fmt: skip
+
+_OPTIONS: dict[str, Any] = {
+    "composite": False, "graph_only": True, "host_fallback": True, "effects": (Communicates(),),
+}  # fmt: skip
+
+
+def _runnable(x: Tensor | TensorType) -> np.ndarray:
+    return np.ascontiguousarray(x)
+
+
+@op(name="all_reduce", **_OPTIONS)
+def all_reduce(inputs: Sequence[Tensor], reduction: str, group: str, size: int):
+    """Graph op: the reductions of tensors over the ranks of a group.
+
+    Args:
+        inputs: tensors of any shapes, the same on all ranks.
+        reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
+        group: name of the group.
+        size: its number of ranks.
+    """
+
+
+@all_reduce.infer
+def _(types, reduction, group, size):
+    return tuple(types)
+
+
+@all_reduce.reference
+def _(arrays, reduction, group, size):
+    found = world().group("all_reduce", group)
+    started = [found.start_all_reduce(_runnable(x), reduction) for x in arrays]
+    return tuple(found.finish(operation) for operation in started)
+
+
+@all_reduce.bprop
+def _(inputs, out, dout, reduction, group, size):
+    if reduction == "prod":
+        raise GradientError("AllReduce: op='prod' has no gradient; wanted 'sum', 'max' or 'min'")
+    sums = all_reduce(list(dout), reduction="sum", group=group, size=size)
+    if reduction == "sum":
+        return tuple(sums)
+    return tuple(
+        mul(d, cast(equal(x, y), d.dtype)) for d, x, y in zip(sums, inputs, out, strict=True)
+    )
+
+
+@op(name="all_gather", **_OPTIONS)
+def all_gather(x: Tensor, group: str, size: int):
+    """Graph op: the tensors (n, ...) of all ranks, concatenated to (size * n, ...)."""
+
+
+@all_gather.infer
+def _(x, group, size):
+    if not x.shape:
+        raise ShapeError("AllGather: got a tensor without axes; wanted one axis or more")
+    return TensorType.of((x.shape[0] * size, *x.shape[1:]), x.dtype)
+
+
+@all_gather.reference
+def _(x, group, size):
+    return world().group("all_gather", group).all_gather(_runnable(x))
+
+
+@all_gather.bprop
+def _(x, out, dout, group, size):
+    return (reduce_scatter(dout, reduction="sum", group=group, size=size),)
+
+
+@op(name="reduce_scatter", **_OPTIONS)
+def reduce_scatter(x: Tensor, reduction: str, group: str, size: int):
+    """Graph op: the part of this rank, (n, ...), of the reduction of tensors (size * n, ...)."""
+
+
+@reduce_scatter.infer
+def _(x, reduction, group, size):
+    if not x.shape or x.shape[0] % size:
+        raise ShapeError(
+            f"ReduceScatter: got a tensor of shape {x.shape}; wanted axis 0 divisible by the "
+            f"{size} ranks of {group!r}"
+        )
+    return TensorType.of((x.shape[0] // size, *x.shape[1:]), x.dtype)
+
+
+@reduce_scatter.reference
+def _(x, reduction, group, size):
+    return world().group("reduce_scatter", group).reduce_scatter(_runnable(x), reduction)
+
+
+@reduce_scatter.bprop
+def _(x, out, dout, reduction, group, size):
+    if reduction != "sum":
+        raise GradientError(f"ReduceScatter: op={reduction!r} has no gradient; wanted 'sum'")
+    return (all_gather(dout, group=group, size=size),)
+
+
+@op(name="broadcast_from", **_OPTIONS)
+def broadcast_from(inputs: Sequence[Tensor], root: int, group: str):
+    """Graph op: the tensors of rank `root` of the group, on all its ranks."""
+
+
+@broadcast_from.infer
+def _(types, root, group):
+    return tuple(types)
+
+
+@broadcast_from.reference
+def _(arrays, root, group):
+    found = world().group("broadcast", group)
+    return tuple(found.broadcast(_runnable(x), root) for x in arrays)
+
+
+@broadcast_from.bprop
+def _(inputs, out, dout, root, group):
+    return tuple(dout)
+
+
+@op(name="all_to_all", **_OPTIONS)
+def all_to_all(x: Tensor, lengths: Sequence[int], received: Sequence[int], group: str):
+    """Graph op: parts of the tensors of all ranks, concatenated along axis 0.
+
+    Args:
+        x: Tensor (sum of lengths, ...), the part for rank 0 first.
+        lengths: lengths of the parts for each rank.
+        received: lengths of the parts from each rank.
+        group: name of the group.
+    """
+
+
+@all_to_all.infer
+def _(x, lengths, received, group):
+    if not x.shape or x.shape[0] != sum(lengths):
+        raise ShapeError(
+            f"AlltoAll: got a tensor of shape {x.shape} for parts of the lengths {tuple(lengths)}; "
+            "wanted an axis 0 of their sum"
+        )
+    return TensorType.of((sum(received), *x.shape[1:]), x.dtype)
+
+
+@all_to_all.reference
+def _(x, lengths, received, group):
+    return world().group("all_to_all", group).all_to_all(_runnable(x), lengths, received)
+
+
+@all_to_all.bprop
+def _(x, out, dout, lengths, received, group):
+    return (all_to_all(dout, lengths=received, received=lengths, group=group),)
+
+
+@op(name="send", differentiable=False, **_OPTIONS)
+def send(x: Tensor, to: int, tag: int, group: str):
+    """Graph op: send a tensor to a rank of the group; the result is the tensor."""
+
+
+@send.infer
+def _(x, to, tag, group):
+    return x
+
+
+@send.reference
+def _(x, to, tag, group):
+    world().group("send", group).send(_runnable(x), to, tag)
+    return x
+
+
+@op(name="receive", differentiable=False, **_OPTIONS)
+def receive(shape: Sequence[int], dtype: DType, source: int, tag: int, group: str):
+    """Graph op: the tensor of a shape and dtype that a rank of the group sends."""
+
+
+@receive.infer
+def _(shape, dtype, source, tag, group):
+    return TensorType.of(tuple(shape), dtype)
+
+
+@receive.reference
+def _(shape, dtype, source, tag, group):
+    like = np.empty(tuple(shape), dtype.np)
+    return world().group("receive", group).receive(like, source, tag)

@@ -1,0 +1,148 @@
+"""Running collectives: one after the other in a group, with deadlines, the same on all ranks.
+
+Ranks of a group call the same collectives in the same order. Before each one they compare 16 bytes
+that stand for its kind, dtype, shape and options, so that a difference becomes an error that names
+both calls, and not a hang or wrong numbers. Later collectives of a group wait for the earlier ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CommunicationError
+from .transfers import Steps, gathered
+
+if TYPE_CHECKING:
+    from .world import Group
+
+__all__ = ["Operation", "Queue", "user_line"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_TEXT = 1024  # bytes of the description that ranks exchange if their calls differ
+
+
+def user_line() -> str:
+    """Return "FILE:LINE" of the innermost running line outside duograph."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Operation:
+    """A collective that was called on this rank.
+
+    Attributes:
+        text: what it is, such as ``AllReduce(sum) of float32 (3,)``; equal on all ranks.
+        line: the user's line that called it.
+        done: whether it is complete; then `result` or `error` is set.
+    """
+
+    def __init__(self, group: Group, text: str, steps: Steps, compared: bool = True) -> None:
+        self.group = group
+        self.text = text
+        self.line = user_line()
+        self.done = False
+        self.result: Any = None
+        self.error: CommunicationError | None = None
+        self._steps = self._checked(steps) if compared else steps
+        self._request: Any = None
+
+    def _checked(self, steps: Steps) -> Steps:
+        """Compare the description with those of the other ranks, then run the steps."""
+        own = hashlib.blake2b(self.text.encode(), digest_size=16).digest()
+        found = yield from gathered(self.group.comm, np.frombuffer(own, np.uint8))
+        if (found != found[0]).any():
+            said = f"{self.text} at {self.line}".encode()[:_TEXT].ljust(_TEXT)
+            texts = yield from gathered(self.group.comm, np.frombuffer(said, np.uint8))
+            raise self._mismatch([t.tobytes().decode(errors="replace").strip() for t in texts])
+        return (yield from steps)
+
+    def _mismatch(self, texts: list[str]) -> CommunicationError:
+        ranks = [
+            f"rank {r}: {t}" for r, t in zip(self.group.ranks, texts) if t != texts[0] or not r
+        ]
+        return CommunicationError(
+            f"the ranks of {self.group.name!r} call different collectives: "
+            f"{'; '.join(dict.fromkeys(ranks))}. Every rank must call the same ones in the same "
+            "order, with equal shapes and dtypes"
+        )
+
+    def advance(self, seconds: float) -> bool:
+        """Advance as far as possible in this time; return whether the operation is complete."""
+        end = time.monotonic() + seconds
+        try:
+            while True:
+                if self._request is not None:
+                    left = end - time.monotonic() if seconds else 0.0
+                    if not (self._request.wait(left) if left > 0 else self._request.test()):
+                        return False
+                self._request = next(self._steps)
+        except StopIteration as finished:
+            self.result = finished.value
+        except CommunicationError as error:
+            self._failed(error)
+        except Exception as error:  # noqa: BLE001 (of the engine's library; it may be any)
+            self._failed(CommunicationError(f"{self.where()} failed: {error}"))
+        self.done = True
+        return True
+
+    def where(self) -> str:
+        """Return what is called, where and on which rank, for messages."""
+        return f"{self.text} at {self.line} on rank {self.group.world.rank}"
+
+    def late(self, seconds: float) -> CommunicationError:
+        """Return the error for an operation that was not complete at its deadline."""
+        others = [r for r in self.group.ranks if r != self.group.world.rank]
+        error = CommunicationError(
+            f"{self.where()} waited {seconds:g} s for rank{'s' * (len(others) > 1)} "
+            f"{', '.join(map(str, others))}: a rank has ended, is stopped, or takes longer. "
+            "set_context(communication_timeout=SECONDS) sets another limit"
+        )
+        self._failed(error)
+        return error
+
+    def _failed(self, error: CommunicationError) -> None:
+        self.error, self.done = error, True
+        self.group.world.broken = self.group.world.broken or error
+
+
+class Queue:
+    """The collectives of a group that are not complete, in the order in which they run."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Operation] = deque()
+
+    def add(self, operation: Operation) -> None:
+        """Append an operation, and start it if no other one is running."""
+        self._waiting.append(operation)
+        self.poll()
+
+    def poll(self) -> None:
+        """Advance the operations without blocking."""
+        while self._waiting and self._waiting[0].advance(0.0):
+            self._waiting.popleft()
+
+    def wait(self, operation: Operation, seconds: float) -> Any:
+        """Wait for an operation and for those before it; return its result.
+
+        Raises:
+            CommunicationError: it failed, or is not complete after `seconds`.
+        """
+        while not operation.done:
+            first = self._waiting[0]
+            if not first.advance(seconds):
+                raise first.late(seconds)
+            self._waiting.popleft()
+            if first.error is not None:
+                raise first.error
+        if operation.error is not None:
+            raise operation.error
+        return operation.result

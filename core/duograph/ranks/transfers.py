@@ -1,0 +1,145 @@
+"""Collectives composed of the transfers of an engine; the sums have a fixed order.
+
+Each function is a generator that yields started requests and continues when they are complete; it
+returns the result. A transfer therefore blocks nobody until somebody waits for it.
+
+Reductions combine neighbours, then neighbours of the results, and so on: with four ranks
+`(x0 + x1) + (x2 + x3)`. A last value without a neighbour is passed on. The order depends on the
+number of values alone. So 2 ranks that add 2 micro-batches each in this order (`tree_sum`), 4 ranks
+with one, and one process with four get the same bits. Values of 16 bits or fewer are added in
+float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..backend.collectives import Communicator, Request
+
+__all__ = ["REDUCTIONS", "Steps", "all_gather", "all_reduce", "all_to_all", "as_bytes",
+           "broadcast", "reduce_scatter", "reduce_tree"]  # fmt: skip
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Steps: TypeAlias = Generator[Request, None, Any]
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+# Up to this many bytes per rank, every rank gathers all values and reduces all of them.
+SMALL = 32768
+
+
+def as_bytes(array: Array) -> Array:
+    """Return the memory of a C-contiguous array as uint8 (n,)."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
+    """Combine arrays of one shape and dtype in the fixed order; the operands stay unchanged."""
+    combine = REDUCTIONS[reduction]
+    dtype = values[0].dtype
+    narrow = dtype.itemsize <= 2 and dtype.kind not in "iub"
+    level = [v.astype(np.float32) for v in values] if narrow else list(values)
+    fresh = narrow  # whether the arrays of `level` may be overwritten
+    while len(level) > 1:
+        pairs = range(0, len(level) - 1, 2)
+        nexts = [
+            combine(level[i], level[i + 1], out=level[i] if fresh and level[i].ndim else None)
+            for i in pairs
+        ]
+        if len(level) % 2:
+            last = level[-1]
+            nexts.append(last if fresh else last.copy())
+        level, fresh = nexts, True
+    return np.asarray(level[0]).astype(dtype, copy=False)
+
+
+def gathered(comm: Communicator, x: Array) -> Generator[Request, None, Array]:
+    """Return the arrays of all ranks, (size, *x.shape)."""
+    out = np.empty((comm.size, *x.shape), x.dtype)
+    if x.size:
+        yield comm.all_gather(as_bytes(x), as_bytes(out))
+    return out
+
+
+def all_gather(comm: Communicator, x: Array) -> Steps:
+    """Return the arrays of all ranks, concatenated along axis 0."""
+    out = yield from gathered(comm, x)
+    return out.reshape(comm.size * x.shape[0], *x.shape[1:])
+
+
+def _exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, Array]:
+    """Return part `rank` of every rank's x, (size, n); x is (size * n,)."""
+    out = np.empty((comm.size, n), x.dtype)
+    counts = [n * x.itemsize] * comm.size
+    yield comm.all_to_all(as_bytes(x), counts, as_bytes(out), counts)
+    return out
+
+
+def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool = False) -> Steps:
+    """Return the reduction of the arrays of all ranks, on all of them.
+
+    Args:
+        engine_sums: leave the order to the engine, where it can reduce this dtype.
+    """
+    if engine_sums:
+        out = np.empty_like(x)
+        request = comm.all_reduce(x, out, reduction)
+        if request is not None:
+            yield request
+            return out
+    if x.nbytes <= SMALL or comm.size == 1:
+        parts = yield from gathered(comm, x)
+        return reduce_tree(list(parts), reduction)
+    n = -(-x.size // comm.size)
+    flat = np.zeros(n * comm.size, x.dtype)
+    flat[: x.size] = x.reshape(-1)
+    parts = yield from _exchanged(comm, flat, n)
+    mine = reduce_tree(list(parts), reduction)
+    whole = yield from gathered(comm, mine)
+    return whole.reshape(-1)[: x.size].reshape(x.shape)
+
+
+def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
+    """Return this rank's part of the reduction: part `rank` of `size` equal ones along axis 0."""
+    n = x.size // comm.size
+    shape = (x.shape[0] // comm.size, *x.shape[1:])
+    if not n:
+        return np.empty(shape, x.dtype)
+    parts = yield from _exchanged(comm, x.reshape(-1), n)
+    return reduce_tree(list(parts), reduction).reshape(shape)
+
+
+def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
+    """Return the array of rank `root`."""
+    out = x.copy()
+    if out.size:
+        yield comm.broadcast(as_bytes(out), root)
+    return out
+
+
+def all_to_all(
+    comm: Communicator, x: Array, lengths: Sequence[int], received: Sequence[int]
+) -> Steps:
+    """Return parts of the arrays of all ranks, concatenated along axis 0.
+
+    Args:
+        x: (sum of lengths, ...), the part for rank 0 first.
+        lengths: of the parts for each rank, along axis 0.
+        received: lengths of the parts from each rank.
+    """
+    row = x.itemsize
+    for n in x.shape[1:]:
+        row *= n
+    out = np.empty((sum(received), *x.shape[1:]), x.dtype)
+    yield comm.all_to_all(
+        as_bytes(x), [n * row for n in lengths], as_bytes(out), [n * row for n in received]
+    )
+    return out

@@ -1,0 +1,352 @@
+"""Which ranks there are, which one this thread is, and the groups that they form.
+
+A process that no launcher started as one of several is a world of one rank, without an engine.
+Otherwise the first question about ranks makes the world: an engine that claims the process
+(`backend.collectives`) connects it with the others. Threads that act as ranks have a world each,
+in `thread_state.world`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..backend.collectives import Communicator, engines, unavailable
+from ..context import settings
+from ..errors import ArgumentValueError, CommunicationError, UnsupportedOpError
+from ..launched import launched
+from ..runtime_state import thread_state
+from . import transfers
+from .operations import Operation, Queue
+from .transfers import Array, Steps
+
+__all__ = ["WORLD_NAMES", "Group", "World", "forget_world", "group", "world"]
+
+WORLD_NAMES = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
+
+
+class _Alone(Communicator):
+    """The only rank of a group: every collective is the identity, so that none is started."""
+
+    rank, size = 0, 1
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise AssertionError("a group of one rank starts no transfer")
+
+    all_gather = all_to_all = broadcast = send = receive = _refuse
+
+    def split(self, ranks: Sequence[int]) -> Communicator:
+        return self
+
+    def abort(self, reason: str) -> None:
+        del reason
+
+
+class Group:
+    """Some ranks, of which this thread is one; its collectives run in the order of their calls.
+
+    Attributes:
+        name: by which programs call the group.
+        ranks: the ranks in the world, in the order of the group.
+        rank: position of this rank among them.
+        size: number of ranks.
+    """
+
+    def __init__(self, world: World, name: str, ranks: tuple[int, ...], comm: Communicator) -> None:
+        self.world, self.name, self.ranks, self.comm = world, name, ranks, comm
+        self.rank, self.size = comm.rank, comm.size
+        self.queue = Queue()
+
+    def start(self, text: str, steps: Steps, compared: bool = True) -> Operation:
+        """Start a collective, which `finish` waits for."""
+        if self.world.broken is not None:
+            raise self.world.broken
+        operation = Operation(self, text, steps, compared)
+        self.queue.add(operation)
+        return operation
+
+    def finish(self, operation: Operation) -> Any:
+        """Wait for a collective, and return its result.
+
+        Raises:
+            CommunicationError: ranks differ, one has ended, or the deadline has passed.
+        """
+        return self.queue.wait(operation, settings.communication_timeout)
+
+    def run(self, text: str, steps: Steps, compared: bool = True) -> Any:
+        """Start a collective and wait for it."""
+        return self.finish(self.start(text, steps, compared))
+
+    # ---- collectives of arrays -------------------------------------------------------------------
+
+    def start_all_reduce(self, x: Array, reduction: str) -> Operation:
+        """Start a reduction of the arrays of all ranks."""
+        steps = transfers.all_reduce(self.comm, x, reduction, settings.engine_sums)
+        return self.start(f"AllReduce({reduction}) of {_shown(x)}", steps)
+
+    def all_reduce(self, x: Array, reduction: str) -> Array:
+        """Return the reduction of the arrays of all ranks."""
+        return x if self.size == 1 else self.finish(self.start_all_reduce(x, reduction))
+
+    def all_gather(self, x: Array) -> Array:
+        """Return the arrays of all ranks, concatenated along axis 0."""
+        if self.size == 1:
+            return x
+        return self.run(f"AllGather of {_shown(x)}", transfers.all_gather(self.comm, x))
+
+    def reduce_scatter(self, x: Array, reduction: str) -> Array:
+        """Return this rank's part along axis 0 of the reduction."""
+        if self.size == 1:
+            return x
+        steps = transfers.reduce_scatter(self.comm, x, reduction)
+        return self.run(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
+
+    def broadcast(self, x: Array, root: int) -> Array:
+        """Return the array of rank `root` of the group."""
+        if self.size == 1:
+            return x
+        steps = transfers.broadcast(self.comm, x, root)
+        return self.run(f"Broadcast from rank {root} of {_shown(x)}", steps)
+
+    def all_to_all(self, x: Array, lengths: Sequence[int], received: Sequence[int]) -> Array:
+        """Return parts of all ranks along axis 0; see `transfers.all_to_all`."""
+        if self.size == 1:
+            return x
+        steps = transfers.all_to_all(self.comm, x, lengths, received)
+        text = f"AlltoAll of {x.dtype} rows of {x.shape[1:]}"  # the lengths may differ by rank
+        return self.run(text, steps)
+
+    def send(self, x: Array, to: int, tag: int = 0) -> None:
+        """Send an array to a rank of the group."""
+        self.finish(self.start_send(x, to, tag))
+
+    def start_send(self, x: Array, to: int, tag: int = 0) -> Operation:
+        """Start sending an array to a rank of the group."""
+        return self.start(f"Send of {_shown(x)} to rank {to}", _send(self.comm, x, to, tag), False)
+
+    def receive(self, like: Array, source: int, tag: int = 0) -> Array:
+        """Return the array of `like`'s shape and dtype that a rank of the group sends."""
+        return self.finish(self.start_receive(like, source, tag))
+
+    def start_receive(self, like: Array, source: int, tag: int = 0) -> Operation:
+        """Start receiving an array of `like`'s shape and dtype from a rank of the group."""
+        text = f"Receive of {_shown(like)} from rank {source}"
+        return self.start(text, _receive(self.comm, like, source, tag, text), False)
+
+    def gather_bytes(self, data: bytes) -> list[bytes]:
+        """Return the bytes of all ranks, which may differ in length."""
+        if self.size == 1:
+            return [data]
+        return self.run("gathering bytes", _gather_bytes(self.comm, data))
+
+    def barrier(self) -> None:
+        """Wait until all ranks of the group have called this."""
+        if self.size > 1:
+            self.run("Barrier", _nothing())
+
+
+def _shown(x: Array) -> str:
+    return f"{x.dtype} {x.shape}"
+
+
+def _nothing() -> Steps:
+    """No transfers: the comparison before every collective makes the ranks wait for each other."""
+    return None
+    yield
+
+
+def _gather_bytes(comm: Communicator, data: bytes) -> Steps:
+    lengths = yield from transfers.gathered(comm, np.array(len(data)))
+    longest = int(lengths.max())
+    own = np.frombuffer(data.ljust(longest), np.uint8)
+    found = yield from transfers.gathered(comm, own)
+    return [row[:n].tobytes() for row, n in zip(found, lengths)]
+
+
+_HEADER = 96  # bytes before a message, which say its dtype and shape
+
+
+def _send(comm: Communicator, x: Array, to: int, tag: int) -> Steps:
+    header = np.frombuffer(_shown(x).encode()[:_HEADER].ljust(_HEADER), np.uint8)
+    yield comm.send(header, to, tag)
+    if x.size:
+        yield comm.send(transfers.as_bytes(x), to, tag)
+    return None
+
+
+def _receive(comm: Communicator, like: Array, source: int, tag: int, text: str) -> Steps:
+    header = np.empty(_HEADER, np.uint8)
+    yield comm.receive(header, source, tag)
+    sent = header.tobytes().decode().strip()
+    if sent != _shown(like):
+        raise CommunicationError(f"{text}: rank {source} sends {sent}; wanted the same on both")
+    out = np.empty(like.shape, like.dtype)
+    if out.size:
+        yield comm.receive(transfers.as_bytes(out), source, tag)
+    return out
+
+
+class World:
+    """All ranks of a program, as one of them sees them.
+
+    Attributes:
+        engine: name of the engine, "none" with one rank.
+        rank: number of this rank.
+        size: number of ranks.
+        groups: the groups of which this rank is one, by name.
+        others: ranks of the groups of which it is none, by name.
+        broken: the error after which no collective can run; None: there was none.
+        parallel: the options of `set_auto_parallel_context`, of threads that act as ranks.
+        machines: names of the machines by rank, None until somebody asks.
+        compared: numbers of the programs that all ranks have compared.
+    """
+
+    def __init__(self, engine: str, comm: Communicator) -> None:
+        self.engine = engine
+        self.rank, self.size = comm.rank, comm.size
+        self.whole = Group(self, WORLD_NAMES[0], tuple(range(comm.size)), comm)
+        self.groups: dict[str, Group] = dict.fromkeys(WORLD_NAMES, self.whole)
+        self.others: dict[str, tuple[int, ...]] = {}
+        self.broken: CommunicationError | None = None
+        self.parallel: dict[str, Any] = {}
+        self.machines: list[bytes] | None = None
+        self.compared: set[int] = set()
+
+    def create_group(self, name: str, ranks: Sequence[int]) -> None:
+        """Form a named group of ranks; those ranks wait for each other.
+
+        Raises:
+            ArgumentValueError: the name is taken, or the ranks are not different ones of the world.
+        """
+        members = tuple(ranks)
+        if name in self.groups or name in self.others:
+            raise ArgumentValueError(f"create_group: the group {name!r} exists already")
+        if not members or len(set(members)) < len(members) or not set(members) <= set(
+            range(self.size)
+        ):  # fmt: skip
+            raise ArgumentValueError(
+                f"create_group: got rank_ids={list(members)}; wanted different ranks from 0 to "
+                f"{self.size - 1}"
+            )
+        if self.rank not in members:
+            self.others[name] = members
+            return
+        comm = self.whole.comm.split(members) if len(members) > 1 else _Alone()
+        self.groups[name] = Group(self, name, members, comm)
+
+    def destroy_group(self, name: str) -> None:
+        """Remove a group; do nothing if there is none of this name.
+
+        Raises:
+            ArgumentValueError: it is the group of all ranks.
+        """
+        if name in WORLD_NAMES:
+            raise ArgumentValueError(
+                f"destroy_group: got {name!r}, which is all ranks; wanted a group of create_group"
+            )
+        found = self.groups.pop(name, None)
+        self.others.pop(name, None)
+        if found is not None:
+            found.comm.close()
+
+    def ranks_of(self, owner: str, name: str) -> tuple[int, ...]:
+        """Return the ranks of a group, to which this rank need not belong.
+
+        Raises:
+            ArgumentValueError: no such group; `owner` is the function that the user called.
+        """
+        if name in self.groups:
+            return self.groups[name].ranks
+        if name in self.others:
+            return self.others[name]
+        known = [*WORLD_NAMES[:2], *(n for n in self.groups if n not in WORLD_NAMES), *self.others]
+        raise ArgumentValueError(
+            f"{owner}: got group={name!r}; wanted one of {', '.join(map(repr, known))}"
+        )
+
+    def group(self, owner: str, name: str) -> Group:
+        """Return a group of which this rank is one.
+
+        Raises:
+            ArgumentValueError: no such group, or this rank is no member.
+        """
+        found = self.groups.get(name)
+        if found is None:
+            members = self.ranks_of(owner, name)
+            raise ArgumentValueError(
+                f"{owner}: rank {self.rank} is no member of the group {name!r} of the ranks "
+                f"{', '.join(map(str, members))}; only members can communicate in it"
+            )
+        return found
+
+    def poll(self) -> None:
+        """Advance what was started and is not complete, without blocking."""
+        for each in self.groups.values():
+            each.queue.poll()
+
+
+_process_world: tuple[int, World] | None = None  # the process that made it, and the world
+
+
+def world() -> World:
+    """Return the world of this thread; the first call connects the ranks.
+
+    Raises:
+        UnsupportedOpError: a launcher started several processes, and no engine can connect them.
+    """
+    own = thread_state.world
+    if own is not None:
+        return own
+    global _process_world
+    if _process_world is None or _process_world[0] != os.getpid():
+        if launched() is None:
+            return _ALONE
+        _process_world = (os.getpid(), _connected())
+    return _process_world[1]
+
+
+def group(owner: str, name: str) -> Group:
+    """Return a group of this thread's world by name; `owner` is what the user called.
+
+    Raises:
+        ArgumentValueError: no such group, or this rank is no member.
+        UnsupportedOpError: as `world`.
+    """
+    return world().group(owner, name)
+
+
+def forget_world() -> None:
+    """Discard the world of the process and the groups of a single process."""
+    global _process_world, _ALONE
+    _process_world = None
+    _ALONE = World("none", _Alone())
+
+
+def _connected() -> World:
+    """Return the world that the first engine makes that claims this process."""
+    found = launched()
+    assert found is not None
+    reasons = []
+    for spec in engines().values():
+        if not spec.claims():
+            continue
+        reason = unavailable(spec)
+        if reason is None:
+            made = World(spec.name, spec.world())
+            if made.size == found.size:
+                return made
+            reason = f"it finds {made.size} ranks"
+        reasons.append(f"{spec.name}: {reason}")
+    why = "; ".join(reasons) if reasons else "no installed engine knows this launcher"
+    raise UnsupportedOpError(
+        f"{found.launcher} started this process as one of {found.size} "
+        f"({found.variable}={found.size}), and it cannot communicate with the others ({why}): each "
+        f"would train a model of its own. Start the ranks with `duograph run -n {found.size}`, "
+        f"start one process, or unset {found.variable} to run them as programs of their own"
+    )
+
+
+_ALONE = World("none", _Alone())
