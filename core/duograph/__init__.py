@@ -64,7 +64,8 @@ _MODULES = (
     "amp", "boost", "common", "communication", "dataset", "log", "mindrecord", "mint", "nn",
     "experimental", "numpy", "onnx", "scipy", "train",
     "compat",
-    "autodiff", "backend", "errors", "execution", "hal", "passes", "run", "runtime", "version",
+    "autodiff", "backend", "errors", "execution", "hal", "passes", "profiler", "run", "runtime",
+    "version",
 )  # fmt: skip
 _NAMES = {
     "Model": "train",
@@ -120,6 +121,8 @@ _NAMES = {
     "lazy_inline": "compiler",
     "no_inline": "compiler",
     "jit_stats": "compiler",
+    "profile": "profiler",
+    "Profiler": "profiler",
     **dict.fromkeys(
         (
             "Event",

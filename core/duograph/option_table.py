@@ -627,7 +627,7 @@ _TRAINING = (
 
 _PROFILES = (
     *_rows(
-        MOOT, "profiler.profile",
+        MOOT, "profile",
         ("data_process", _WATCHED, "True", False),
         ("parallel_strategy", _ASCEND_COUNTERS, "True", False),
         ("hbm_ddr", _ASCEND_COUNTERS, "True", False),
@@ -636,7 +636,6 @@ _PROFILES = (
     ),
     *_rows(
         MOOT, "profiler._ExperimentalConfig",
-        ("aic_metrics", _ASCEND_COUNTERS, "ms.profiler.AicoreMetrics.Memory"),
         ("l2_cache", _ASCEND_COUNTERS, "True", False),
         ("data_simplification", "a profile keeps no raw files", "False", True),
         ("export_type", "results are text and a trace in JSON", "['db']"),
@@ -645,13 +644,13 @@ _PROFILES = (
         ("host_sys", _WATCHED, "['cpu']"),
     ),
     *_rows(
-        MOOT, "profiler.Profiler.analyse",
+        MOOT, "Profiler.analyse",
         ("pretty", "results are text already", "True", False),
         ("step_list", "use a schedule to choose steps", "[1]"),
         ("mode", "the files are there when the call returns", "'async'", "sync"),
     ),
     *_rows(
-        MOOT, "profiler.Profiler.op_analyse",
+        MOOT, "Profiler.op_analyse",
         ("device_id", "rows of all devices are returned", "0"),
     ),
     *_rows(

@@ -150,10 +150,10 @@ def test_refused_names_say_why() -> None:
         with pytest.raises(NotImplementedError, match=f"^{name} {reason[:20]}"):
             found(1, key=2)
     with pytest.raises(NotImplementedError, match="cannot be a base class"):
-        exec("class Mine(Base): ...", {"Base": ms.Profiler})
-    with pytest.raises(NotImplementedError, match="reads the counters"):
-        ms.profiler.ProfilerLevel.Level0()
-    assert repr(ms.Profiler).startswith("<refused: Profiler reads")
+        exec("class Mine(Base): ...", {"Base": ms.profiler.EnvProfiler})
+    with pytest.raises(NotImplementedError, match="switches MindSpore's profiler"):
+        ms.profiler.EnvProfiler.start()
+    assert repr(ms.profiler.EnvProfiler).startswith("<refused: EnvProfiler switches")
 
 
 # ---- private names -----------------------------------------------------------------------------

@@ -55,7 +55,7 @@ LAYERS = [
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
      "compat.private_names", "compat.private_training", "compat.private_attention",
      "compat.argument_checks", "compat.shared_layers",
-     "communication.comm_func", "runtime", "hal"),
+     "communication.comm_func", "runtime", "hal", "profiler"),
 ]  # fmt: skip
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}
 

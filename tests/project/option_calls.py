@@ -166,6 +166,11 @@ CALLS = {
     "train.SummaryCollector": "ms.train.SummaryCollector(path, {})",
     "connect_network_with_dataset": "ms.connect_network_with_dataset(net, {})",
     "data_sink": f"ms.data_sink(identity, {_ROWS}, {{}})",
+    "profile": "ms.profiler.profile(start_profile=False, {})",
+    "profiler._ExperimentalConfig": "ms.profiler._ExperimentalConfig({})",
+    "Profiler.analyse": "ms.Profiler(output_path=path, start_profile=False).analyse({})",
+    "Profiler.op_analyse": "ms.Profiler(start_profile=False).op_analyse('add', {})",
+    "profiler.tensorboard_trace_handler": "ms.profiler.tensorboard_trace_handler({})",
     "communication.init": "ms.communication.init({})",
     "communication.create_group": "ms.communication.create_group('g', [0], {})",
 }

@@ -63,6 +63,7 @@ class Work:
         nbytes: bytes of the operands and results of a kernel, bytes of a copy; else 0.
         op: the op of a kernel, or None.
         types: types of the operands, then of the results; None for an absent operand.
+        n_results: number of the results.
         attributes: the op's attributes; those of a region are its graph, ``body``.
         spans: source locations of a compiled kernel, several for a fused region; each has `file`
             and `line`.
@@ -75,6 +76,7 @@ class Work:
     nbytes: int = 0
     op: Op | None = None
     types: tuple[Any, ...] = ()
+    n_results: int = 0
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     spans: tuple[Any, ...] = ()
     detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -183,6 +183,8 @@ PATHS: dict[str, tuple[str, ...]] = {
     "parallel._utils": ("compat.private_names",),
     "parallel.strategy": (),
     "profiler": (),
+    "profiler.common": ("profiler",),
+    "profiler.common.constant": ("profiler",),
     "rewrite": (),
     "runtime": (),
     "train": ("amp", "train.exported"),

@@ -49,7 +49,10 @@ def _work(step: Step, device: Device) -> Work:
     if kind == "python":
         name = str(step.attributes["run"])
     nbytes = sum(t.nbytes for t in step.types if isinstance(t, TensorType))
-    return Work(kind, name, repr(device), nbytes, step.op, step.types, step.attributes, step.spans)
+    return Work(
+        kind, name, repr(device), nbytes, step.op, step.types, len(step.results), step.attributes,
+        step.spans,
+    )  # fmt: skip
 
 
 def timed_program(
@@ -91,8 +94,9 @@ def watched_graph(run: Run, graph: Graph, device: Device) -> Run:
     nbytes = sum(t.nbytes for t in types if isinstance(t, TensorType))
     spans = {(s.file, s.line): s for node in graph.nodes if (s := node.span) is not None}
     work = Work(
-        "kernel", "graph", repr(device), nbytes, None, types, {"body": graph}, (*spans.values(),)
-    )
+        "kernel", "graph", repr(device), nbytes, None, types, len(graph.outputs), {"body": graph},
+        tuple(spans.values()),
+    )  # fmt: skip
     return watched(run, work, None)
 
 

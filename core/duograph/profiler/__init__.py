@@ -1,0 +1,32 @@
+"""The profiler: what ran, for how long, from which line of the program (`mindspore.profiler`).
+
+`profile` records; `schedule` chooses steps; `tensorboard_trace_handler` writes files; `mstx` names
+parts of a program. docs/profiler.md shows the results.
+"""
+
+from .options import (
+    AicoreMetrics,
+    ExportType,
+    HostSystem,
+    ProfilerActivity,
+    ProfilerLevel,
+    _ExperimentalConfig,
+)
+from .profiles import Profiler, profile, tensorboard_trace_handler
+from .ranges import mstx
+from .schedules import ProfilerAction, schedule
+
+__all__ = [
+    "AicoreMetrics",
+    "ExportType",
+    "HostSystem",
+    "Profiler",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "ProfilerLevel",
+    "_ExperimentalConfig",
+    "mstx",
+    "profile",
+    "schedule",
+    "tensorboard_trace_handler",
+]

@@ -1,0 +1,137 @@
+"""Counts the floating-point operations of a kernel from its op and types.
+
+The tables and the roofline of a profile use it. A multiplication and an addition count as one
+operation each, and so does any elementary function of one element, such as an exponential.
+Operations on integers, and ops that only move data, count as none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..backend import registry
+from ..backend.observers import Work
+from ..errors import DuographError
+from ..ir.builder import expand
+from ..ir.graph import Graph
+from ..ir.optimizer import optimizer
+from ..op import Op
+from ..types import TensorType
+
+__all__ = ["operations"]
+
+# From the types of operands and results to a number of operations.
+Rule = Callable[[Sequence[Any], Sequence[Any]], float]
+
+# Element-wise ops that choose or convert values and compute none.
+_MOVES = frozenset({"select", "cast", "identity", "stop_gradient", "fill", "bitcast"})
+
+
+def _matmul(operands: Sequence[Any], results: Sequence[Any]) -> float:
+    x, y, out = operands[0], operands[1], results[0]
+    if not out.size:
+        return 0.0
+    batch = math.prod(out.shape[:-2])
+    inner = math.sqrt(x.size * y.size / out.size / max(1, batch))  # also where one is shared
+    return 2.0 * out.size * inner
+
+
+def _filter(weight: int, outputs: Callable[[Sequence[Any], Sequence[Any]], int]) -> Rule:
+    """Return the rule of a convolution: its outputs times the elements of one filter."""
+
+    def rule(operands: Sequence[Any], results: Sequence[Any]) -> float:
+        types = (*operands, *results)
+        return 2.0 * outputs(operands, results) * math.prod(types[weight].shape[1:])
+
+    return rule
+
+
+def _attention(operands: Sequence[Any], results: Sequence[Any]) -> float:
+    query, key = operands[0], operands[1]
+    return 4.0 * query.size * key.shape[-2]
+
+
+_RULES: Mapping[str, Rule] = {
+    "matmul": _matmul,
+    "conv": _filter(1, lambda x, y: y[0].size),
+    "conv_channels_last": _filter(1, lambda x, y: y[0].size),
+    "conv_input_grad": _filter(1, lambda x, y: x[0].size),
+    "conv_weight_grad": lambda x, y: 2.0 * x[1].size * math.prod(y[0].shape[1:]),
+    "scaled_dot_product_attention": _attention,
+    "attention": _attention,
+}
+
+
+def operations(work: Work) -> float:
+    """Return the floating-point operations of one kernel call.
+
+    A fused region has those of its ops, and an op without a rule those of its body or its
+    decomposition.
+
+    Examples:
+        >>> import duograph as ms
+        >>> with ms.profile() as p:
+        ...     y = ms.ops.matmul(ms.ops.ones((4, 3)), ms.ops.ones((3, 5)))
+        >>> from duograph.profiler.operations import operations
+        >>> [operations(r.work) for r in p.records() if r.work.name == "matmul"]
+        [120.0]
+    """
+    if work.op is None:
+        body = work.attributes.get("body")
+        return _of_graph(body, work.device, 8) if isinstance(body, Graph) else 0.0
+    n = len(work.types) - work.n_results
+    return _of_op(work.op, work.types[:n], work.types[n:], work.attributes, work.device, 8)
+
+
+def _of_graph(graph: Graph, device: str, depth: int) -> float:
+    total = 0.0
+    for node in graph.nodes:
+        operands = [None if i is None else graph.types[i] for i in node.operands]
+        results = [graph.types[i] for i in node.results]
+        total += _of_op(node.op, operands, results, node.attributes, device, depth)
+    return total
+
+
+def _of_op(
+    op: Op,
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    attributes: Mapping[str, Any],
+    device: str,
+    depth: int,
+) -> float:
+    """Return the operations of one op; `depth` ends the search in decompositions."""
+    body = attributes.get("body")
+    if isinstance(body, Graph):
+        return _of_graph(body, device, depth)
+    given = [t for t in operands if isinstance(t, TensorType)]
+    made = [t for t in results if isinstance(t, TensorType)]
+    if not made or op.alias or not any(t.dtype.kind in "fc" for t in (*given, *made)):
+        return 0.0
+    rule = _RULES.get(op.name)
+    if rule is not None:
+        return rule(operands, results)
+    if op.is_reduction and given:
+        return float(given[0].size)
+    if op.elementwise and not op.is_composite:
+        return 0.0 if op.name in _MOVES else float(made[0].size)
+    inner = _inner(op, operands, attributes, device) if depth else None
+    return 0.0 if inner is None else _of_graph(inner, device, depth - 1)
+
+
+def _inner(
+    op: Op, operands: Sequence[Any], attributes: Mapping[str, Any], device: str
+) -> Graph | None:
+    """Return the graph that computes an op by others, or None for a primitive without one."""
+    types = tuple(operands)
+    try:
+        if op.body is not None:
+            return expand(op, types, attributes)
+        if op.decompose_rule is not None:
+            backend = registry.backend(device.rpartition(":")[0])
+            return optimizer().decomposition(backend, op, types, attributes)
+    except DuographError:  # the decomposition does not take these operands
+        return None
+    return None

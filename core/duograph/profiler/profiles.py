@@ -1,0 +1,581 @@
+"""`profile`: records the kernels, copies and compilations of a part of a program.
+
+Users make it. It adds a `Recorder` to the observers while it collects, follows a schedule of steps,
+and answers with tables, a trace and a roofline. It reads nothing but records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from .._locks import new_lock
+from ..backend import observers, registry
+from ..errors import ArgumentError
+from ..option_checks import check_options
+from .limits import Limits, device_limits
+from .options import ProfilerActivity, _ExperimentalConfig
+from .ranges import recorders
+from .recording import MemorySample, Range, Record, Recorder
+from .schedules import ProfilerAction
+from .tables import Row, grouped, table_text
+from .traces import trace_document
+
+__all__ = ["Profiler", "profile", "tensorboard_trace_handler"]
+
+Schedule = Callable[[int], ProfilerAction]
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class profile:
+    """Record kernels, copies and compilations (`mindspore.profiler.profile`, `duograph.profile`).
+
+    Eager and compiled code, on every device. It records from its creation, or from `start`, to
+    `stop`; a `with` block does both. Several may run at once. Without one, nothing is slower.
+
+    Args:
+        activities: `ProfilerActivity` members; accepted, since host and device are always recorded.
+        with_stack: also store the callers of each source line, for the trace.
+        profile_memory: also sample the bytes in use of each device, for `memory` and the trace.
+        start_profile: record from the creation on, without a call of `start`.
+        record_shapes: write the types of the operands into the trace.
+        schedule: function from the number of a step to a `ProfilerAction`, such as `schedule(...)`.
+            None records everything until `stop`.
+        on_trace_ready: function that is called with the profile when its results are complete: at
+            the end of each cycle of the schedule, or by `stop`.
+        experimental_config: an `_ExperimentalConfig`; it has no effect.
+        data_process, parallel_strategy, hbm_ddr, pcie, sync_enable: options of MindSpore that have
+            no meaning here; asking for one warns once.
+
+    Attributes:
+        max_events: the most events that a profile stores; later ones are counted, with a warning.
+            Set it on the class or on a profile that has not started. An event takes 150 bytes, and
+            one in a native program 24.
+
+    Raises:
+        TypeError: an argument of another type.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([1.0, 2.0, 3.0])
+        >>> with ms.profile() as p:
+        ...     y = x * x + x
+        >>> [r.work.name for r in p.records() if r.kind == "kernel"]
+        ['mul', 'add']
+        >>> print(p.table(by="op").splitlines()[2].split()[:3])
+        ['op', 'calls', 'ms']
+    """
+
+    max_events = 1_000_000
+
+    def __init__(
+        self,
+        activities: Iterable[ProfilerActivity] | None = None,
+        with_stack: bool = False,
+        profile_memory: bool = False,
+        data_process: bool = False,
+        parallel_strategy: bool = False,
+        start_profile: bool = True,
+        hbm_ddr: bool = False,
+        pcie: bool = False,
+        sync_enable: bool = True,
+        record_shapes: bool = False,
+        schedule: Schedule | None = None,
+        on_trace_ready: Callable[[profile], Any] | None = None,
+        experimental_config: _ExperimentalConfig | None = None,
+    ) -> None:
+        check_options(
+            "profile",
+            data_process=data_process,
+            parallel_strategy=parallel_strategy,
+            hbm_ddr=hbm_ddr,
+            pcie=pcie,
+            sync_enable=sync_enable,
+        )
+        _check_flags(
+            with_stack=with_stack,
+            profile_memory=profile_memory,
+            start_profile=start_profile,
+            record_shapes=record_shapes,
+        )
+        _check_activities(activities)
+        for name, value in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
+            if value is not None and not callable(value):
+                raise ArgumentError(
+                    f"profile: got {type(value).__name__} for {name}; wanted a function or None"
+                )
+        if not isinstance(experimental_config, (_ExperimentalConfig, type(None))):
+            raise ArgumentError(
+                f"profile: got {type(experimental_config).__name__} for experimental_config; "
+                "wanted an _ExperimentalConfig or None"
+            )
+        self._with_stack = with_stack
+        self._memory = profile_memory
+        self._shapes = record_shapes
+        self._schedule = schedule
+        self._ready = on_trace_ready
+        self._metadata: dict[str, Any] = {}
+        self._lock = new_lock()
+        self._running = False
+        self._step = 0
+        self._step_began = 0
+        self._recorder: Recorder | None = None  # that of the present window
+        self._window = _Window(Recorder(self.max_events))
+        if start_profile:
+            self.start()
+
+    # ---- collecting -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to record, or to follow the schedule from step 0; warn if it runs already."""
+        with self._lock:
+            if self._running:
+                _warn("start: this profile runs already")
+                return
+            self._running = True
+            self._step = 0
+            self._step_began = time.perf_counter_ns()
+            self._enter(self._action())
+
+    def stop(self) -> None:
+        """End recording, and hand the results over; warn if it does not run."""
+        with self._lock:
+            if not self._running:
+                _warn("stop: this profile does not run; call start() first")
+                return
+            recorded = self._recorder is not None and self._action() is not ProfilerAction.WARM_UP
+            self._leave()
+            self._running = False
+        if recorded:
+            self._hand_over()
+
+    def step(self) -> None:
+        """End a step and begin the next one; warn if the profile does not run."""
+        with self._lock:
+            if not self._running:
+                _warn("step: this profile does not run, so the step has no effect")
+                return
+            now = time.perf_counter_ns()
+            before = self._action()
+            if self._recorder is not None and before is not ProfilerAction.WARM_UP:
+                self._window.steps.append((self._step, self._step_began, now))
+            self._step += 1
+            after = self._action()
+            ends = before is ProfilerAction.RECORD_AND_SAVE
+            goes_on = before is after or (before is not ProfilerAction.NONE and after in _RECORDS)
+            if ends or not goes_on:
+                self._leave()
+        if ends:
+            self._hand_over()
+        with self._lock:
+            if self._running:  # the handler may have stopped it
+                self._enter(after)
+                self._step_began = time.perf_counter_ns()
+
+    def _action(self) -> ProfilerAction:
+        if self._schedule is None:
+            return ProfilerAction.RECORD
+        found = self._schedule(self._step)
+        if not isinstance(found, ProfilerAction):
+            raise ArgumentError(
+                f"profile: schedule({self._step}) returned {found!r}; wanted a ProfilerAction"
+            )
+        return found
+
+    def _enter(self, action: ProfilerAction) -> None:
+        """Begin to store events if an action asks for them and none are stored yet."""
+        if action is ProfilerAction.NONE:
+            return
+        if action is ProfilerAction.WARM_UP:
+            if self._recorder is None:
+                self._recorder = Recorder(0, quiet=True)
+                observers.add(self._recorder)
+            return
+        if self._recorder is not None and not self._recorder.quiet:
+            return
+        made = Recorder(self.max_events, self._memory, self._with_stack)
+        self._window = _Window(made)
+        if self._memory:
+            device = repr(registry.current_device())
+            made.sample(device)
+        observers.add(made)  # before the other is removed, so that calls keep their form
+        if self._recorder is not None:
+            observers.remove(self._recorder)
+        self._recorder = made
+        recorders.append(made)
+
+    def _leave(self) -> None:
+        """Stop to store events."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        observers.remove(recorder)
+        if recorder in recorders:
+            recorders.remove(recorder)
+        if not recorder.quiet:
+            self._window.end = time.perf_counter_ns()
+            if self._memory:
+                for device in {sample.device for sample in recorder.samples}:
+                    recorder.sample(device)
+
+    def _hand_over(self) -> None:
+        if self._ready is not None:
+            self._ready(self)
+
+    def __enter__(self) -> profile:
+        if not self._running:
+            self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._running:
+            self.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_recorder", None) is not None:
+            self._leave()
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Add a text to the trace's facts.
+
+        Raises:
+            TypeError: the key or the value is no str.
+        """
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ArgumentError(f"add_metadata: got {key!r}, {value!r}; wanted two strings")
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Add a value in JSON to the trace's facts.
+
+        Raises:
+            TypeError: the key or the value is no str, or the value is no JSON.
+        """
+        try:
+            found = json.loads(value)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"add_metadata_json: got {value!r}; wanted JSON") from error
+        if not isinstance(key, str):
+            raise ArgumentError(f"add_metadata_json: got {key!r} for a key; wanted a str")
+        self._metadata[key] = found
+
+    # ---- results --------------------------------------------------------------------------------
+
+    def records(self) -> list[Record]:
+        """Return the events of the last window that was recorded, in the order of their begin.
+
+        A window is a cycle of the schedule, or all from `start` to `stop`. Waits for devices with a
+        clock of their own.
+        """
+        return self._window.records()
+
+    @property
+    def ranges(self) -> list[Range]:
+        """The ranges and marks that `profiler.mstx` made in the window."""
+        return list(self._window.recorder.ranges)
+
+    @property
+    def steps(self) -> list[tuple[int, float]]:
+        """The number and the seconds of each step that was recorded."""
+        return [(number, (end - begin) / 1e9) for number, begin, end in self._window.steps]
+
+    @property
+    def memory(self) -> list[MemorySample]:
+        """The bytes in use of each device over time, with `profile_memory`.
+
+        Samples are 0.1 ms apart or more. A device without memory statistics has none.
+        """
+        return list(self._window.recorder.samples)
+
+    @property
+    def dropped(self) -> int:
+        """The events beyond `max_events`, which were counted and not stored."""
+        return self._window.recorder.dropped
+
+    @property
+    def seconds(self) -> float:
+        """The length of the window, up to now if it has not ended."""
+        return self._window.seconds
+
+    def rows(self, by: str = "op", sort: str = "time", roofline: bool = False) -> list[Row]:
+        """Return the rows of `table` as objects; the arguments are those of `table`."""
+        records = self.records()
+        devices = {r.work.device for r in records if r.kind == "kernel"} if roofline else ()
+        limits = {device: device_limits(device) for device in devices}
+        kept = [r for r in records if r.kind != "cache"]
+        return grouped(kept, by, sort, limits)
+
+    def table(
+        self, by: str = "op", sort: str = "time", rows: int | None = 20, roofline: bool = False
+    ) -> str:
+        """Return a table of the recorded events as text.
+
+        The columns are: number of calls, time (on the device where it has a clock, else on the
+        host) in all, as a share of the window, per call and of the longest call, bytes read and
+        written, and the speeds.
+
+        Args:
+            by: "op"; "line", the user's source line; or "kernel", the op with its operand types.
+            sort: "time", "calls", "mean", "longest", "bytes", "flops" or "name".
+            rows: how many rows to show; None shows all.
+            roofline: also compare each row with the limits of the device: which one, memory
+                or compute, is nearer, and the share of it that was reached. The limits are measured
+                once per machine, in a second.
+
+        Raises:
+            ValueError: another `by` or `sort`.
+        """
+        found = self.rows(by, sort, roofline)
+        text = table_text(found, self.seconds, by, rows)
+        return f"{self.summary()}\n\n{text}" if found else self.summary()
+
+    def summary(self) -> str:
+        """Return a line or more about the whole window: its length, and what it was spent on."""
+        records, whole = self.records(), self.seconds
+        parts = [f"{whole * 1e3:.3f} ms"]
+        if self._window.steps:
+            parts[0] += f" in {len(self._window.steps)} steps"
+        for kind, word in (("kernel", "kernel"), ("copy", "copy"), ("python", "Python call"),
+                           ("compile", "compilation")):  # fmt: skip
+            found = [r for r in records if r.kind == kind]
+            if kind == "compile":
+                found = _outermost(found)
+            if found:
+                seconds = sum(r.duration for r in found) / 1e9
+                many = word if len(found) == 1 else _plural(word)
+                share = f"{seconds / whole * 100:.1f} %" if whole else "0 %"
+                parts.append(f"{len(found)} {many} {seconds * 1e3:.3f} ms ({share})")
+        hits = sum(r.work.name == "disk cache hit" for r in records)
+        misses = sum(r.work.name == "disk cache miss" for r in records)
+        if hits or misses:
+            parts.append(f"disk cache: {hits} found, {misses} not found")
+        lines = ["profile: " + "; ".join(parts) if records else "profile: no events"]
+        if self.memory:
+            peaks: dict[str, int] = {}
+            for sample in self.memory:
+                peaks[sample.device] = max(peaks.get(sample.device, 0), sample.in_use)
+            lines += [f"memory: {d} had up to {n / 1e6:.2f} MB in use" for d, n in peaks.items()]
+        if self.dropped:
+            lines.append(f"{self.dropped} more events were not stored (max_events)")
+        return "\n".join(lines)
+
+    def trace(self) -> dict[str, Any]:
+        """Return the window in the trace event format of Chrome, as a JSON document."""
+        window = self._window
+        return trace_document(
+            window.records(), window.recorder.ranges, window.steps, window.recorder.samples,
+            window.begin, self._metadata, self._shapes,
+        )  # fmt: skip
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the window as a file that Perfetto and chrome://tracing open.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.trace(), file)
+
+    def limits(self) -> Mapping[str, Limits]:
+        """Return the measured limits of each device in the window; see `table(roofline=True)`."""
+        devices = dict.fromkeys(r.work.device for r in self.records() if r.kind == "kernel")
+        return {device: device_limits(device) for device in devices}
+
+
+@dataclasses.dataclass
+class _Window:
+    """What one cycle of a schedule, or one run of a profile, has recorded."""
+
+    recorder: Recorder
+    begin: int = dataclasses.field(default_factory=time.perf_counter_ns)
+    end: int = 0
+    steps: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
+    _read: tuple[int, list[Record]] = (0, [])
+
+    @property
+    def seconds(self) -> float:
+        return ((self.end or time.perf_counter_ns()) - self.begin) / 1e9
+
+    def records(self) -> list[Record]:
+        count = len(self.recorder)
+        if self._read[0] != count:
+            self._read = count, self.recorder.records()
+        return list(self._read[1])
+
+
+class Profiler(profile):
+    """MindSpore's older profiler (`mindspore.Profiler`): `profile` with a folder for results.
+
+    Args:
+        output_path: folder of the results; default ``"./data"``.
+        profiler_level, activities, schedule, on_trace_ready, start_profile, ...: as in `profile`.
+            Options that choose counters of Ascend chips have no effect.
+
+    Raises:
+        TypeError: an unknown option.
+
+    Examples:
+        >>> import duograph as ms
+        >>> profiler = ms.Profiler(start_profile=False)
+        >>> profiler.start()
+        >>> y = ms.Tensor([1.0]) + 1
+        >>> profiler.stop()
+    """
+
+    _OWN = ("with_stack", "profile_memory", "start_profile", "record_shapes", "schedule",
+            "on_trace_ready", "activities", "data_process", "parallel_strategy", "hbm_ddr", "pcie",
+            "sync_enable", "experimental_config")  # fmt: skip
+    _MOOT = ("profiler_level", "aic_metrics", "l2_cache", "data_simplification", "mstx",
+             "export_type", "op_time", "profile_communication", "profile_framework",
+             "host_stack", "timeline_limit", "env_enable", "ascend_job_id",
+             "mstx_domain_include", "mstx_domain_exclude", "sys_io", "sys_interconnection",
+             "host_sys")  # fmt: skip
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._folder = kwargs.pop("output_path", None) or "./data"
+        unknown = [name for name in kwargs if name not in (*self._OWN, *self._MOOT)]
+        if unknown:
+            raise ArgumentError(
+                f"Profiler: got the unknown options {', '.join(unknown)}; wanted output_path, "
+                f"{', '.join(self._OWN)}"
+            )
+        super().__init__(**{k: v for k, v in kwargs.items() if k in self._OWN})
+
+    def analyse(
+        self,
+        offline_path: str | None = None,
+        pretty: bool = False,
+        step_list: list[int] | None = None,
+        mode: str = "sync",
+    ) -> None:
+        """Stop, and write the trace and the tables into the folder.
+
+        Args:
+            offline_path: folder to write to instead; None is `output_path`.
+            pretty, step_list, mode: have no meaning here; asking for one warns once.
+        """
+        check_options("Profiler.analyse", pretty=pretty, step_list=step_list, mode=mode)
+        if self._running:
+            self.stop()
+        _written(self, offline_path or self._folder, None)
+
+    def op_analyse(self, op_name: str | list[str], device_id: int | None = None) -> str:
+        """Return the rows of some ops as JSON: name -> calls, seconds and bytes.
+
+        Raises:
+            TypeError: `op_name` is no str or list of them.
+        """
+        check_options("Profiler.op_analyse", device_id=device_id)
+        names = [op_name] if isinstance(op_name, str) else op_name
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            raise ArgumentError(f"op_analyse: got {op_name!r}; wanted a name or a list of names")
+        wanted = {name.lower() for name in names}
+        found = [r for r in self.rows() if r.name.lower() in wanted]
+        return json.dumps(
+            {r.name: {"calls": r.calls, "seconds": r.seconds, "bytes": r.nbytes} for r in found}
+        )
+
+
+def tensorboard_trace_handler(
+    dir_name: str | None = None,
+    worker_name: str | None = None,
+    analyse_flag: bool = True,
+    async_mode: bool = False,
+) -> Callable[[profile], None]:
+    """Return a function for `on_trace_ready` that writes results into a folder.
+
+    Each call writes ``WORKER_TIME.pt.trace.json``, which TensorBoard and Perfetto read, and
+    ``WORKER_TIME.txt`` with the tables.
+
+    Args:
+        dir_name: the folder, made if necessary; default ``"./data"``.
+        worker_name: the first part of the file names; default the host and process.
+        analyse_flag: has no meaning here: the files are complete at once.
+        async_mode: has no meaning here: the files are there when the call returns.
+
+    Raises:
+        TypeError: a name is no str.
+
+    Examples:
+        >>> import os, tempfile, duograph as ms
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ready = ms.profiler.tensorboard_trace_handler(folder, "w")
+        ...     with ms.profile(on_trace_ready=ready):
+        ...         y = ms.Tensor([1.0]) + 1
+        ...     print(len(list(os.scandir(folder))))
+        2
+    """
+    check_options(
+        "profiler.tensorboard_trace_handler", analyse_flag=analyse_flag, async_mode=async_mode
+    )
+    for name, value in (("dir_name", dir_name), ("worker_name", worker_name)):
+        if value is not None and not isinstance(value, str):
+            raise ArgumentError(
+                f"tensorboard_trace_handler: got {type(value).__name__} for {name}; wanted a str"
+            )
+
+    def write(finished: profile) -> None:
+        _written(finished, dir_name or "./data", worker_name)
+
+    return write
+
+
+def _written(finished: profile, folder: str, worker: str | None) -> None:
+    """Write the trace and the tables of a profile into a folder."""
+    os.makedirs(folder, exist_ok=True)
+    if worker is None:
+        worker = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}_{os.getpid()}"
+    base = os.path.join(
+        folder, f"{worker}_{time.strftime('%Y%m%d%H%M%S')}_{time.time_ns() % 10**9:09d}"
+    )
+    finished.export_chrome_trace(f"{base}.pt.trace.json")
+    texts = [finished.table(by=by, rows=None) for by in ("op", "line", "kernel")]
+    with open(f"{base}.txt", "w", encoding="utf-8") as file:
+        file.write("\n\n".join(texts) + "\n")
+
+
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"profile: got {name}={value!r}; wanted True or False")
+
+
+def _check_activities(activities: Iterable[ProfilerActivity] | None) -> None:
+    known = activities is None or (
+        isinstance(activities, (list, tuple, set, frozenset))
+        and all(isinstance(a, ProfilerActivity) for a in activities)
+    )
+    if not known:
+        raise ArgumentError(
+            f"profile: got activities={activities!r}; wanted a list of ProfilerActivity members"
+        )
+
+
+def _outermost(records: list[Record]) -> list[Record]:
+    """Return the events that are in no other one of the same thread."""
+    found: list[Record] = []
+    ends: dict[int, int] = {}
+    for record in records:
+        if record.begin >= ends.get(record.thread, 0):
+            found.append(record)
+            ends[record.thread] = record.end
+    return found
+
+
+def _plural(word: str) -> str:
+    return "copies" if word == "copy" else f"{word}s"
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"profile: {text}", RuntimeWarning, stacklevel=3)
