@@ -41,6 +41,7 @@ from .native_program import link
 from .storage import storage_cast
 
 if TYPE_CHECKING:
+    from duograph.backend.health import Finding
     from duograph.backend.prepared import LinkedProgram
     from duograph.backend.program import Program
     from duograph.ir.graph import Graph
@@ -193,6 +194,12 @@ class CPU(Backend):
         with importing:
             from .fused_regions import source_of
         return source_of(region)
+
+    def examine(self, device_id: int) -> list[Finding]:
+        """Return what was found about C compiler, BLAS, threads and memory, for `doctor`."""
+        with importing:
+            from . import health
+        return health.examine()
 
     def costs(self, device_id: int) -> Costs:
         """Return the costs and limits with which graph passes decide what pays on the CPU."""

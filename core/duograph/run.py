@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from .compat import install
 from .errors import DuographError
 
-__all__ = ["main"]
+__all__ = ["add_arguments", "main"]
 
 USAGE = "duograph run [--device NAME] [--mode MODE] (SCRIPT | -m MODULE) [ARGUMENT ...]"
 EXAMPLES = """examples:
@@ -27,7 +27,10 @@ EXAMPLES = """examples:
   python -m duograph.run -m package.train --epochs 3
 
 `import mindspore` means duograph in the program and in the Python processes that it
-starts, whether MindSpore itself is installed or not."""
+starts, whether MindSpore itself is installed or not.
+
+exit status:
+  that of the program; 1 if it raised an error; 2 for a mistake in the command line"""
 WITH_VALUE = ("--device", "--mode")
 OURS = (__file__, runpy.__file__, "<frozen runpy>")  # files of the frames above the program's
 
@@ -74,13 +77,18 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_arguments(parser)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `duograph run` to a parser."""
     parser.add_argument("--device", metavar="NAME", help="use this device, such as CPU or CUDA:1")
     parser.add_argument(
         "--mode", choices=("GRAPH", "PYNATIVE"), type=str.upper, help="use this mode"
     )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module or package")
     parser.add_argument("script", nargs="?", metavar="SCRIPT", help="a file, folder or zip file")
-    return parser
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
+    from .health import Finding
     from .observers import DeviceTimer
     from .program import Program
     from .streams import Streams
@@ -189,6 +190,10 @@ class Backend:
         None: the backend generates no source for it.
         """
         return None
+
+    def examine(self, device_id: int) -> Sequence[Finding]:
+        """Return what makes programs slow on a device, and the commands that mend it."""
+        return ()
 
     def costs(self, device_id: int) -> Costs:
         """Return this device's costs and limits, by which graph passes decide what pays."""

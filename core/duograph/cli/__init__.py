@@ -6,90 +6,103 @@ The console script and `python -m duograph.cli` call `main`, which calls the sub
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
-from .. import run
-from ..installation import check
+from .. import run as program_runner
+from ..errors import DuographError
 from ..version import OWN as __version__
-from . import cache, conformance, devices, info, new_backend, tune
+from . import (
+    bench,
+    cache,
+    check,
+    completion,
+    conformance,
+    convert,
+    devices,
+    doctor,
+    info,
+    new_backend,
+    plugins,
+    run,
+    show,
+    tune,
+)
+from .command import CommandError, UsageError
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
+
+# In the order of `duograph --help`.
+COMMANDS = (
+    run, show, bench, tune, devices, doctor, cache, plugins, conformance, new_backend, convert,
+    info, check, completion,
+)  # fmt: skip
+
+EPILOG = """examples:
+  duograph run train.py --epochs 3
+  duograph show train.py:step
+  duograph COMMAND --help
+
+exit status:
+  0  success
+  1  the command failed, or found a problem
+  2  a mistake in the command line
+  130  interrupted"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    made = argparse.ArgumentParser(
+        prog="duograph",
+        description="Run, look at and measure programs, and manage the devices and plugins of this "
+        "installation.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = made.add_subparsers(dest="command", metavar="COMMAND")
+    for module in COMMANDS:
+        module.add(commands)
+    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand of the `duograph` command line and return the exit status."""
+    """Run one subcommand of the `duograph` command line and return the exit status.
+
+    Mistakes of the user are printed in one line; other errors of duograph as well.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["run"]:  # what follows the program's name is its own
-        return run.main(given[1:])
-    parser = argparse.ArgumentParser(
-        prog="duograph", description="Show and manage the devices and plugins of this installation."
-    )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    devices = commands.add_parser(
-        "devices", help="list all backends: availability, devices, memory, dtypes, origin"
-    )
-    devices.add_argument("--json", action="store_true", help="print JSON")
-    commands.add_parser("info", help="print the environment for a bug report")
-    commands.add_parser("check", help="run a computation on the default device")
-    cache = commands.add_parser("cache", help="inspect or clear the disk cache of compiled code")
-    cache.add_argument("action", choices=("info", "clear"), help="show or remove the entries")
-    tune = commands.add_parser("tune", help="measure and store the best settings of devices")
-    tune.add_argument(
-        "--device",
-        metavar="NAME",
-        help="a backend, or one of its devices as NAME:0 (default: all devices)",
-    )
-    suite = commands.add_parser(
-        "conformance", help="compare results of the conformance suite"
-    ).add_subparsers(dest="action", metavar="ACTION", required=True)
-    both = suite.add_parser("compare", help="say what differs between two JSON reports")
-    both.add_argument("old", help="the JSON report of the earlier run")
-    both.add_argument("new", help="the JSON report of the later run")
-    commands.add_parser("run", help="run a program for MindSpore: duograph run SCRIPT")
-    new = commands.add_parser("new-backend", help="create a package for a new device")
-    new.add_argument("name", help="the device_target of the device, such as MyDevice")
-    new.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
-    chosen = parser.parse_args(given)
+        return program_runner.main(given[1:])
+    whole = parser()
+    chosen = whole.parse_args(given)
     if chosen.version:
-        print(f"duograph {__version__}")
+        sys.stdout.write(f"duograph {__version__}\n")
         return 0
     if chosen.command is None:
-        parser.print_help()
+        whole.print_help()
         return 2
     return _run(chosen)
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    if chosen.command == "devices":
-        print(devices.as_json() if chosen.json else devices.as_text())
-        return 0
-    if chosen.command == "info":
-        print(info.as_text())
-        return 0
-    if chosen.command == "cache":
-        try:
-            print(cache.info() if chosen.action == "info" else cache.clear())
-        except OSError as error:
-            print(f"duograph cache: {error}", file=sys.stderr)
-            return 1
-        return 0
-    if chosen.command == "conformance":
-        return conformance.compare(chosen.old, chosen.new)
-    if chosen.command == "tune":
-        return tune.tune(chosen.device)
-    if chosen.command == "check":
-        return 0 if check() else 1
+    """Run the chosen subcommand; return its exit status, also if it raises."""
+    name = f"duograph {chosen.command}"
     try:
-        root = new_backend.write(chosen.name, chosen.folder)
-    except (ValueError, FileExistsError) as error:
-        print(f"duograph new-backend: {error}", file=sys.stderr)
+        status: int = chosen.run(chosen)
+        sys.stdout.flush()
+        return status
+    except UsageError as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        return 2
+    except BrokenPipeError:  # the reader, such as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (CommandError, DuographError, OSError) as error:
+        sys.stderr.write(f"{name}: {error}\n")
         return 1
-    low = chosen.name.lower()
-    print(
-        f"wrote {root}: the device is in duograph_{low}/backend.py\n"
-        f"  pip install --editable {root}\n"
-        f"  pytest --pyargs duograph.conformance --device {chosen.name} --quick"
-    )
-    return 0
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{name}: interrupted\n")
+        return 130

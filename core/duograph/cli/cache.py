@@ -5,48 +5,73 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 import warnings
+from typing import Any
 
 from ..backend import disk_cache
+from .command import Commands, command, print_json, size_text
 
-__all__ = ["clear", "info"]
+__all__ = ["add", "clear", "facts"]
 
 
-def info() -> str:
-    """Return the path, number of entries, size and limit of the disk cache as text."""
-    found = _info()
-    lines = [
-        f"path     {found.path}",
-        f"entries  {found.entries}",
-        f"bytes    {found.bytes}{_short(found.bytes)}",
-        f"limit    {found.limit}{_short(found.limit)}",
-    ]
-    if found.problem is not None:
-        lines.append(f"not used: {found.problem}")
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    made = command(
+        commands,
+        "cache",
+        _run,
+        "inspect or clear the disk cache of compiled code",
+        "duograph cache info\nduograph cache clear",
+        {1: "the cache cannot be used or cleared"},
+        json=True,
+    )
+    made.add_argument("action", choices=("info", "clear"), help="show or remove the entries")
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.action == "clear":
+        count = clear()
+        if options.json:
+            print_json({"removed": count, "path": facts()["path"]})
+        else:
+            noun = "entry" if count == 1 else "entries"
+            sys.stdout.write(f"removed {count} {noun} from {facts()['path']}\n")
+        return 0
+    if options.json:
+        print_json(facts())
+    else:
+        sys.stdout.write(_text() + "\n")
+    return 0
+
+
+def facts() -> dict[str, Any]:
+    """Return path, number of entries, bytes and limit of the disk cache, and why it is not used."""
+    with warnings.catch_warnings():  # the caller prints the problem itself
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = disk_cache.info()
+    return {**found._asdict(), "path": None if found.path is None else str(found.path)}
+
+
+def _text() -> str:
+    found = facts()
+    lines = [f"path     {found['path']}", f"entries  {found['entries']}"]
+    for name in ("bytes", "limit"):
+        short = f" ({size_text(found[name])})" if found[name] >= 1024 else ""
+        lines.append(f"{name.ljust(8)} {found[name]}{short}")
+    if found["problem"] is not None:
+        lines.append(f"not used: {found['problem']}")
     return "\n".join(lines)
 
 
-def clear() -> str:
-    """Remove all entries of the disk cache of compiled code and return a message.
+def clear() -> int:
+    """Remove all entries of the disk cache of compiled code; return how many there were.
 
     Raises:
         OSError: the directory is not usable, or an entry cannot be removed.
     """
-    found = _info()
-    if found.problem is not None:
-        raise OSError(f"{found.path}: {found.problem}")
-    count = disk_cache.clear()
-    return f"removed {count} {'entry' if count == 1 else 'entries'} from {found.path}"
-
-
-def _info() -> disk_cache.Info:
-    with warnings.catch_warnings():  # the caller prints the problem itself
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return disk_cache.info()
-
-
-def _short(count: int) -> str:
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= unit:
-            return f" ({count / unit:.1f} {name})"
-    return ""
+    found = facts()
+    if found["problem"] is not None:
+        raise OSError(f"{found['path']}: {found['problem']}")
+    return disk_cache.clear()

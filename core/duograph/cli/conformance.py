@@ -1,24 +1,92 @@
-"""The command `duograph conformance compare OLD NEW`: compares two runs of the suite.
+"""The `duograph conformance` command: runs the conformance suite, or compares two runs of it.
 
-`cli.main` runs it. It prints what changed between the two result files; the exit status is 1 if
-something became worse.
+`cli.main` runs it. `compare` prints what changed between the two result files; the exit status is 1
+if something became worse.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import subprocess
 import sys
 
 from ..conformance import certificates
+from ..errors import DuographError
+from ..placement import device_of
+from .command import EXITS, Commands, UsageError, command, print_json
 
-__all__ = ["compare"]
+__all__ = ["add", "compare"]
+
+EXAMPLES = """\
+duograph conformance run CPU --quick
+duograph conformance run MyDevice --report new.json
+duograph conformance compare old.json new.json"""
 
 
-def compare(old: str, new: str) -> int:
-    """Print how two JSON reports differ; return 1 if the new one is worse, 2 if one is unusable."""
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    made = command(
+        commands,
+        "conformance",
+        None,
+        "run the conformance suite on a device, or compare two runs",
+        EXAMPLES,
+        {1: "a case failed, or the new run is worse"},
+    )
+    actions = made.add_subparsers(dest="action", metavar="ACTION", required=True)
+    one = command(actions, "run", _run, "run the suite on a device", EXAMPLES, EXITS)
+    one.add_argument("device", help="the device, such as CPU or MyDevice:1")
+    one.add_argument("--quick", action="store_true", help="run a selection of the cases")
+    one.add_argument("--report", metavar="FILE", help="write the results as JSON")
+    both = command(
+        actions,
+        "compare",
+        _compare,
+        "say what differs between two JSON reports",
+        EXAMPLES,
+        {1: "the new run is worse"},
+        json=True,
+    )
+    both.add_argument("old", help="the JSON report of the earlier run")
+    both.add_argument("new", help="the JSON report of the later run")
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
-        lines, worse = certificates.compare(certificates.read(old), certificates.read(new))
-    except (OSError, ValueError) as error:
-        print(f"duograph conformance compare: {error}", file=sys.stderr)
-        return 2
-    print("\n".join(lines))
+        device_of(options.device)
+    except DuographError as error:
+        raise UsageError(error) from None
+    if importlib.util.find_spec("pytest") is None:
+        sys.stderr.write(
+            'duograph conformance: pytest is not installed: pip install "duograph[conformance]"\n'
+        )
+        return 1
+    line = [sys.executable, "-m", "pytest", "--pyargs", "duograph.conformance"]
+    line += ["--device", options.device, *(["--quick"] if options.quick else [])]
+    line += [f"--conformance-json={options.report}"] if options.report else []
+    return 1 if subprocess.run(line, check=False).returncode else 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    return compare(options.old, options.new, options.json)
+
+
+def compare(old: str, new: str, as_json: bool = False) -> int:
+    """Print how two JSON reports differ; return 1 if the new one is worse.
+
+    Raises:
+        UsageError: a report cannot be read.
+    """
+    reports = []
+    for path in (old, new):
+        try:
+            reports.append(certificates.read(path))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: {error}") from None
+    lines, worse = certificates.compare(*reports)
+    if as_json:
+        print_json({"worse": worse, "differences": lines})
+    else:
+        sys.stdout.write("\n".join(lines) + "\n")
     return 1 if worse else 0

@@ -5,15 +5,35 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from typing import Any
 
 from ..backend import added_kernels, registry
 from ..backend.protocol import SEAM_VERSION
 from ..dtype import ALL
 from ..errors import DuographError
+from .command import Commands, command
 
-__all__ = ["as_json", "as_text", "facts"]
+__all__ = ["add", "as_json", "as_text", "facts"]
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    command(
+        commands,
+        "devices",
+        _run,
+        "list all backends: availability, devices, memory, dtypes, origin",
+        "duograph devices\nduograph devices --json",
+        json=True,
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    sys.stdout.write((as_json() if options.json else as_text()) + "\n")
+    return 0
 
 
 def facts() -> list[dict[str, Any]]:

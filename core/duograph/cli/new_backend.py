@@ -6,13 +6,46 @@ conformance suite.
 
 from __future__ import annotations
 
+import argparse
 import importlib.resources
 import pathlib
 import re
+import sys
 
 from ..errors import ArgumentValueError
+from .command import Commands, UsageError, command
 
-__all__ = ["package_files", "write"]
+__all__ = ["add", "package_files", "write"]
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    made = command(
+        commands,
+        "new-backend",
+        _run,
+        "create a package for a new device",
+        "duograph new-backend MyDevice\nduograph new-backend MyDevice plugins/mydevice",
+    )
+    made.add_argument("name", help="the device_target of the device, such as MyDevice")
+    made.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        root = write(options.name, options.folder)
+    except ValueError as error:
+        raise UsageError(error) from None
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename} exists already; name another folder") from None
+    low = options.name.lower()
+    sys.stdout.write(
+        f"wrote {root}: the device is in duograph_{low}/backend.py\n"
+        f"  pip install --editable {root}\n"
+        f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
+    )
+    return 0
+
 
 PYPROJECT = """\
 [build-system]

@@ -5,32 +5,62 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from ..backend import registry
 from ..errors import DuographError
 from ..placement import device_of
+from .command import Commands, UsageError, command, print_json
 
-__all__ = ["tune"]
+__all__ = ["add", "tune"]
 
 
-def tune(name: str | None) -> int:
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    made = command(
+        commands,
+        "tune",
+        _run,
+        "measure and store the best settings of devices",
+        "duograph tune\nduograph tune --device OpenCL:0",
+        json=True,
+    )
+    made.add_argument(
+        "--device",
+        metavar="NAME",
+        help="a backend, or one of its devices as NAME:0 (default: all devices)",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    return tune(options.device, options.json)
+
+
+def tune(name: str | None, as_json: bool = False) -> int:
     """Tune a device, all devices of a backend, or all devices; print the results.
 
     Returns the exit status.
+
+    Raises:
+        UsageError: there is no such device.
     """
     try:
         chosen = _chosen(name)
     except DuographError as error:
-        print(f"duograph tune: {error}", file=sys.stderr)
-        return 1
+        raise UsageError(error) from None
+    results: dict[str, list[str]] = {}
     for backend, index in chosen:
-        lines = 0
+        lines = results.setdefault(f"{backend}:{index}", [])
         for line in registry.backend(backend).tune(index):
-            print(f"{backend}:{index} {line}", flush=True)
-            lines += 1
-        if not lines:
-            print(f"{backend}:{index} has nothing to tune")
+            lines.append(line)
+            if not as_json:
+                sys.stdout.write(f"{backend}:{index} {line}\n")
+                sys.stdout.flush()
+        if not lines and not as_json:
+            sys.stdout.write(f"{backend}:{index} has nothing to tune\n")
+    if as_json:
+        print_json(results)
     return 0
 
 

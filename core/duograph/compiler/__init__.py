@@ -7,12 +7,13 @@ compile and which program serves a call. Users call it; `nn.Cell` calls `graph_c
 from __future__ import annotations
 
 from .decorator import jit, ms_function
-from .function import JitFunction, jit_stats
-from .modes import compile_cell, graph_call
+from .function import JitFunction, created_functions, jit_stats
+from .modes import compile_cell, graph_call, show_cell
 from .options import JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline
 
 __all__ = [
     "JitFunction",
+    "created_functions",
     "jit",
     "ms_function",
     "jit_stats",
@@ -24,4 +25,5 @@ __all__ = [
     "no_inline",
     "compile_cell",
     "graph_call",
+    "show_cell",
 ]

@@ -8,13 +8,14 @@ evaluates source or runs kernels.
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import functools
 import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..context import STRICT, settings
 from ..errors import (
@@ -42,7 +43,7 @@ from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 from .program_facts import page_facts
 
-__all__ = ["CacheInfo", "JitFunction", "jit_stats"]
+__all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
 
 # The level of functions that ask for none; where a backend has no compiler they run at O0.
 DEFAULT_LEVEL = "O1"
@@ -55,6 +56,24 @@ _collected: dict[str, float] = dict.fromkeys(("compiles", "hits", "fallbacks", "
 _new = object.__new__
 # What the fast route finds for arguments without a program: no settings version is None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
+
+
+# Receives all functions that are made while `created_functions` is active.
+_created: list[JitFunction] | None = None
+
+
+@contextlib.contextmanager
+def created_functions() -> Iterator[list[JitFunction]]:
+    """Return a context manager: a list of all compiled functions made in its `with` block.
+
+    The list keeps them alive.
+    """
+    global _created
+    before, _created = _created, []
+    try:
+        yield _created
+    finally:
+        _created = before
 
 
 class JitFunction:
@@ -93,6 +112,8 @@ class JitFunction:
         self._name: str = getattr(function, "__qualname__", type(function).__name__)
         self._method: bool | None = None
         _all.add(self)
+        if _created is not None:
+            _created.append(self)
 
     # ---- calling ------------------------------------------------------------------------------
 
@@ -390,6 +411,25 @@ class JitFunction:
         """
         call, entry = self._entry(args, kwargs)
         return self.page_of(call.key, entry)
+
+    @property
+    def name(self) -> str:
+        """The qualified name of the Python function."""
+        return self._name
+
+    def first_entry(self) -> tuple[JitKey, Compiled | Interpreted] | None:
+        """Return the first entry of the program cache that has a program, else the first entry.
+
+        None if the function was not called.
+        """
+        found = [
+            (key, entry)
+            for cache in list(self._caches)
+            for key, entries in list(cache.entries.items())
+            for entry in entries
+        ]
+        compiled = [each for each in found if isinstance(each[1], Compiled)]
+        return next(iter(compiled or found), None)
 
     def page_of(self, key: JitKey, entry: Compiled | Interpreted) -> Page:
         """Return the page of `show` for an entry of the program cache."""

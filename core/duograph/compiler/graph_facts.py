@@ -38,6 +38,7 @@ class GraphFacts:
         self.files: list[str] = []
         self.named: dict[str, Any] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
+        self._known: dict[tuple[Any, ...], tuple[int, Any]] = {}
 
     def graph(self, graph: Graph, parameters: Sequence[ParameterFact] | None = None) -> Any:
         """Return a graph as plain data; `parameters` name those of the whole graph."""
@@ -54,6 +55,14 @@ class GraphFacts:
 
     def head(self, graph: Graph, node: GraphNode) -> int:
         """Return the number of a node's head, which is added to `heads` if it is new."""
+        # most nodes pass from stage to stage with the same attributes
+        same = (node.op, id(node.attributes), node.span, *[graph.types[i] for i in node.results])
+        known = self._known.get(same)
+        if known is None:
+            known = self._known[same] = self._head(graph, node), node.attributes
+        return known[0]
+
+    def _head(self, graph: Graph, node: GraphNode) -> int:
         types = [repr(graph.types[i]) for i in node.results]
         file, line = -1, 0
         if node.span is not None:

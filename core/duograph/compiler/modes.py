@@ -11,10 +11,11 @@ import inspect
 from ..context import GRAPH_MODE, settings
 from ..frontend.types import Args, Kwargs, Value
 from ..nn.cell import Cell
+from ..pages import Page
 from .function import JitFunction
 from .options import JitConfig
 
-__all__ = ["graph_call", "compile_cell", "signature_of"]
+__all__ = ["graph_call", "compile_cell", "show_cell", "signature_of"]
 
 
 def _function(cell: Cell) -> JitFunction:
@@ -85,3 +86,8 @@ def compile_cell(cell: Cell, args: Args, kwargs: Kwargs) -> None:
     function.compile(*args, **kwargs)
     cell.__dict__["_compiled"] = function
     cell.__dict__["_plain"] = False
+
+
+def show_cell(cell: Cell, args: Args, kwargs: Kwargs) -> Page:
+    """Return the page of a Cell compiled for the types of the given arguments (`Cell.show`)."""
+    return _function(cell).show(*args, **kwargs)

@@ -58,7 +58,7 @@ def page_facts(facts: Facts, program: CompiledProgram | None, function: Value) -
         names = _parameters(program, function)
         updates, state = program._updates(), program._unwritten()
         data["programs"].append(
-            _program(graphs, "the function", program.graph, program, names, updates, state)
+            _program(graphs, "Function", program.graph, program, names, updates, state)
         )
         halves = _gradient(program)
         if isinstance(halves, str):
@@ -303,8 +303,8 @@ def _gradient(program: CompiledProgram) -> list[tuple[str, Graph, list[Parameter
     labels = [*saved, *incoming, *(f"input {k}" for k in range(len(types)))]
     backward = [[repr(t), label, "arg"] for t, label in zip(types, labels)]
     return [
-        ("the gradient: forward, with saved values", found.forward, forward),
-        ("the gradient: backward", found.backward, backward),
+        ("Gradient: forward", found.forward, forward),
+        ("Gradient: backward", found.backward, backward),
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..call_errors import explain_methods
 from ..context import PYNATIVE_MODE, settings
@@ -22,6 +22,9 @@ from ..tensor import Tensor
 from . import _calls, _hooks, _tree
 from ._hooks import HookHandle
 from ._members import Members
+
+if TYPE_CHECKING:
+    from ..pages import Page
 
 __all__ = ["Cell"]
 
@@ -523,6 +526,22 @@ class Cell:
         make = runtime_state.load_compiler().JitConfig.of
         self._jit_config = make("set_jit_config", jit_config)
         self._forget_graph()
+
+    def show(self, *args: Any, **kwargs: Any) -> Page:
+        """Return an HTML page about this Cell compiled for the given arguments (`Page`).
+
+        It shows the source beside the graph after each pass, why nodes were fused, the generated
+        kernels, the memory plan, captures and the gradient. Compiles the Cell for these arguments
+        if GRAPH_MODE has not; does not run it.
+
+        Examples:
+            >>> import duograph as ms
+            >>> from duograph import nn
+            >>> page = nn.Dense(3, 2).show(ms.ops.ones((4, 3), ms.float32))
+            >>> "<svg" in str(page)
+            True
+        """
+        return runtime_state.load_compiler().show_cell(self, args, kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile this Cell for the given arguments without running the computation.

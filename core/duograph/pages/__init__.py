@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import functools
 import html
-import importlib.resources
 import json
 import pathlib
-import webbrowser
 from typing import Any
 
 __all__ = ["Page", "render"]
@@ -61,11 +59,15 @@ class Page:
 
     def open(self, path: str | pathlib.Path) -> bool:
         """Write the page to a file and open it in a browser; return whether one was found."""
+        import webbrowser  # slow to import, and rarely needed
+
         return webbrowser.open(self.save(path).resolve().as_uri())
 
 
 @functools.cache
 def _file(name: str) -> str:
+    import importlib.resources  # slow to import, and rarely needed
+
     return importlib.resources.files(__package__).joinpath(name).read_text("utf-8")
 
 

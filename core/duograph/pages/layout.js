@@ -7,7 +7,8 @@ const Layout = (() => {
 
   /* Returns the layer of each item: as low as its operands allow, then moved down towards its
      readers where that shortens edges. Items are in topological order. */
-  function layersOf(count, edges) {
+  function layersOf(items, edges) {
+    const count = items.length;
     const before = Array.from({length: count}, () => []);
     const after = Array.from({length: count}, () => []);
     for (const [a, b] of edges) { before[b].push(a); after[a].push(b); }
@@ -15,8 +16,8 @@ const Layout = (() => {
     for (let i = 0; i < count; i++)
       for (const p of before[i]) layer[i] = Math.max(layer[i], layer[p] + 1);
     for (let i = count - 1; i >= 0; i--) {
-      if (!after[i].length || before[i].length > after[i].length) continue;
-      if (before[i].length && before[i].length === after[i].length) continue;
+      const held = before[i].filter(p => items[p].kind !== "param").length; // inputs may be far
+      if (!after[i].length || (held && held >= after[i].length)) continue;
       layer[i] = Math.max(layer[i], Math.min(...after[i].map(s => layer[s])) - 1);
     }
     return layer;
@@ -52,7 +53,7 @@ const Layout = (() => {
      as `cut`. Returns {width, height, at: [{x, y}] (top left corners), paths: [{edge, points}],
      cut: [edge]}. */
   function layered(sizes, edges, longest) {
-    const layer = layersOf(sizes.length, edges);
+    const layer = layersOf(sizes, edges);
     const nodes = sizes.map((s, i) => ({w: s.w, h: s.h, layer: layer[i], up: [], down: []}));
     const link = (a, b) => { nodes[a].down.push(b); nodes[b].up.push(a); };
     const cut = [], routes = [];

@@ -5,6 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const OP = 0, ATTRIBUTES = 1, TYPES = 2, FILE = 3, LINE = 4, EFFECTS = 5, CALLED = 6, KIND = 7;
   const LONGEST = 12; // layers that a drawn edge may span; longer ones are written at the reader
+  const MANY = 8; // results that are drawn as one box
   const INLINE_KINDS = new Set(["state", "array", "cell", "attribute", "item"]);
   const KINDS = {
     elementwise: "elementwise", reduction: "reduction", kernel: "kernel of its own",
@@ -125,7 +126,13 @@
       boxes.push(box);
     });
     const results = graph.o.filter(i => !inside.has(i));
-    if (results.length)
+    if (results.length > MANY) { // one box for all of them would pull the graph apart
+      graph.o.forEach((i, k) => {
+        const box = boxes[owner.get(i)];
+        if (box && box.node) box.notes.push(`= result ${k}`);
+      });
+      results.length = 0;
+    } else if (results.length)
       boxes.push(sized({path: `${path}r`, kind: "param", title: "result", sub: "", notes: [],
         result: true}));
     const edges = [], known = new Set();
@@ -269,8 +276,11 @@
   function fit() {
     const {clientWidth: w, clientHeight: h} = $("canvas");
     const k = Math.min((w - 40) / camera.width, (h - 84) / camera.height, 1);
-    camera.k = Math.max(k, Math.min(0.75, (w - 40) / camera.width), 0.02); // readable, from the top
-    camera.x = (w - camera.width * camera.k) / 2;
+    camera.k = Math.max(k, 0.75); // readable, from the top
+    const first = [...shown.values()].reduce((a, b) => (b.y < a.y ? b : a), {x: 0, y: Infinity});
+    const middle = first.box && camera.width * camera.k > w - 40
+      ? first.x + first.box.w / 2 : camera.width / 2;
+    camera.x = w / 2 - middle * camera.k;
     camera.y = camera.height * camera.k < h - 84 ? 48 + (h - 84 - camera.height * camera.k) / 4 : 48;
   }
 
@@ -370,7 +380,8 @@
       const {graph} = stage(), count = new Map();
       for (const node of graph.n) {
         const h = head(node);
-        count.set(h[OP], (count.get(h[OP]) || 0) + 1);
+        const op = h[KIND] === "fused" ? "fused kernel" : h[OP];
+        count.set(op, (count.get(op) || 0) + 1);
       }
       const rows = [...count].sort((a, b) => b[1] - a[1]);
       panel.replaceChildren(
@@ -691,12 +702,19 @@
     chart(memory, note, panel.clientWidth - 36 || 900), note, largest(memory));
   }
 
+  /* The op that writes a block; the ops of a fused kernel. */
+  function writer(block) {
+    const {graph} = program().stages[program().stages.length - 1];
+    const h = block.node >= 0 ? head(graph.n[block.node]) : null;
+    return h && h[KIND] === "fused" ? fusedTitle(h[ATTRIBUTES]) : block.op;
+  }
+
   function chart(memory, note, width) {
     const left = 62, height = 300, live = 70, bottom = 26, n = memory.steps.length + 1;
     const x = step => left + (step / n) * (width - left - 8);
     const y = offset => 8 + height * (1 - offset / Math.max(1, memory.arena));
-    const svg = draw("svg", {id: "memory-chart", viewBox: `0 0 ${width} ${height + live + bottom + 30}`,
-      height: height + live + bottom + 30, role: "img",
+    const svg = draw("svg", {id: "memory-chart", viewBox: `0 0 ${width} ${height + live + bottom + 44}`,
+      height: height + live + bottom + 44, role: "img",
       "aria-label": "Memory plan: offsets in the arena over the steps of the program"});
     for (let i = 0; i <= 4; i++) {
       const at = y(memory.arena * i / 4);
@@ -710,16 +728,17 @@
       const h = Math.max(2, y(block.offset) - top);
       for (let t = block.first; t <= Math.min(block.last, n); t++) use[t] += block.bytes;
       const hue = HUES[ops.indexOf(block.op) % HUES.length];
-      const words = `${block.op} → ${block.type}: ${bytes(block.bytes)} at offset ${block.offset}, `
+      const words = `${writer(block)} → ${block.type}: ${bytes(block.bytes)} at offset ${block.offset}, `
         + `written by step ${block.first}, last read by step ${block.last}`;
       const rect = draw("rect", {class: "block", x: x(block.first), y: top, width: w, height: h,
         rx: 2, fill: `hsl(${hue} 48% 46%)`, tabindex: 0, "data-node": block.node,
         onmouseenter: () => { note.textContent = words; }, onfocus: () => { note.textContent = words; },
         onclick: () => { if (block.node >= 0) toNode(block.node); }}, draw("title", {}, words));
       svg.append(rect);
-      if (h > 14 && w > block.op.length * 7 + 8)
+      const name = cut(writer(block), Math.floor((w - 8) / 7));
+      if (h > 14 && name.length > 2)
         svg.append(draw("text", {class: "in", x: x(block.first) + 5, y: top + Math.min(h / 2 + 4, 15)},
-          block.op));
+          name));
     }
     const base = 8 + height + 20 + live, most = Math.max(1, ...use);
     let line = `M${x(1)},${base}`;
@@ -745,7 +764,7 @@
       make("thead", {}, make("tr", {}, ["Written by", "Type", "Bytes", "Offset", "Steps"].map(
         text => make("th", {}, text)))),
       make("tbody", {}, rows.map(block => make("tr", {},
-        make("td", {}, make("a", link(block.node), make("code", {}, block.op))),
+        make("td", {}, make("a", link(block.node), make("code", {}, writer(block)))),
         make("td", {}, make("code", {}, block.type)), make("td", {}, bytes(block.bytes)),
         make("td", {}, block.offset), make("td", {}, `${block.first} to ${block.last}`))))));
   }

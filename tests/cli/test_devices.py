@@ -1,4 +1,4 @@
-"""Tests of the `duograph` command."""
+"""Tests of the subcommands that ask the installed backends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_tune(site, device):
     )
     assert site.command([*CLI, "tune", "--device", "Toy:1"]).stdout == "Toy:1 one 3\nToy:1 two 4\n"
     done = site.command([*CLI, "tune", "--device", "Tory"])
-    assert done.returncode == 1 and "duograph tune: device_target: got 'Tory'" in done.stderr
+    assert done.returncode == 2 and "duograph tune: device_target: got 'Tory'" in done.stderr
 
 
 def test_info(site, device):

@@ -1,0 +1,138 @@
+"""Reads PyTorch state dicts without PyTorch; `convert` calls it.
+
+A file of `torch.save` is a zip archive: `data.pkl` is a pickle that names storages, and `data/0`,
+`data/1` ... are their bytes. Unpickling can run any code, so only the few functions are allowed
+that rebuild tensors.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import importlib.util
+import io
+import math
+import pathlib
+import pickle
+import zipfile
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["read", "write"]
+
+DTYPES = {
+    "FloatStorage": np.float32, "DoubleStorage": np.float64, "HalfStorage": np.float16,
+    "BFloat16Storage": ml_dtypes.bfloat16, "LongStorage": np.int64, "IntStorage": np.int32,
+    "ShortStorage": np.int16, "CharStorage": np.int8, "ByteStorage": np.uint8,
+    "BoolStorage": np.bool_, "ComplexFloatStorage": np.complex64,
+    "ComplexDoubleStorage": np.complex128,
+}  # fmt: skip
+
+
+class _Storage:
+    """The name of a storage class in the pickle."""
+
+    def __init__(self, name: str) -> None:
+        self.dtype = np.dtype(DTYPES[name])
+
+
+class _Unpickler(pickle.Unpickler):
+    """Rebuilds dictionaries of tensors as NumPy arrays, and refuses everything else."""
+
+    def __init__(self, file: io.BytesIO, archive: zipfile.ZipFile, folder: str) -> None:
+        super().__init__(file)
+        self.archive = archive
+        self.folder = folder
+        self.storages: dict[str, Any] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        allowed = {
+            ("collections", "OrderedDict"): collections.OrderedDict,
+            ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+            ("torch._utils", "_rebuild_parameter"): lambda data, *rest: data,
+            ("torch", "Size"): tuple,
+        }
+        if module == "torch" and name in DTYPES:
+            return _Storage(name)
+        if (module, name) not in allowed:
+            raise pickle.UnpicklingError(f"it holds an object of {module}.{name}, not only tensors")
+        return allowed[module, name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        kind, storage, key, _, count = pid
+        if kind != "storage" or not isinstance(storage, _Storage):
+            raise pickle.UnpicklingError(f"it refers to {kind!r}")
+        if key not in self.storages:
+            data = self.archive.read(f"{self.folder}data/{key}")
+            self.storages[key] = np.frombuffer(data, storage.dtype, count)
+        return self.storages[key]
+
+
+def _tensor(storage: Any, offset: int, shape: Any, strides: Any, *rest: Any) -> Any:
+    """Return a tensor of a storage as an array: torch._utils._rebuild_tensor_v2."""
+    if math.prod(shape) == 0:
+        return np.zeros(shape, storage.dtype)
+    last = offset + sum((n - 1) * s for n, s in zip(shape, strides))
+    if min(offset, *strides, 0) < 0 or last >= storage.size:
+        raise pickle.UnpicklingError("a tensor reaches beyond its storage")
+    size = storage.dtype.itemsize
+    view = np.lib.stride_tricks.as_strided(storage[offset:], shape, [s * size for s in strides])
+    return np.ascontiguousarray(view).reshape(shape)
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Return the tensors of a state dict as NumPy arrays by name; nested dicts are joined by dots.
+
+    Raises:
+        ValueError: the file is damaged, or holds something else than tensors.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = next(n for n in archive.namelist() if n.endswith("data.pkl"))
+            file = io.BytesIO(archive.read(name))
+            found = _Unpickler(file, archive, name.removesuffix("data.pkl")).load()
+    except (zipfile.BadZipFile, StopIteration):
+        raise ValueError(
+            f"{path} is no file of torch.save since PyTorch 1.6, or is damaged; load it in PyTorch "
+            "and save its state_dict() again"
+        ) from None
+    except Exception as error:  # noqa: BLE001 (a damaged pickle may raise anything)
+        raise ValueError(
+            f"{path} is no state dict: {error}; save model.state_dict() instead of the model"
+        ) from None
+    values: dict[str, Any] = {}
+    _flatten(found, "", values, path)
+    return values
+
+
+def _flatten(found: Any, prefix: str, values: dict[str, Any], path: pathlib.Path) -> None:
+    if isinstance(found, np.ndarray):
+        values[prefix] = found
+    elif isinstance(found, dict):
+        for key, value in found.items():
+            _flatten(value, f"{prefix}.{key}" if prefix else str(key), values, path)
+    elif not prefix:
+        raise ValueError(f"{path} holds {type(found).__name__}; wanted a state dict")
+
+
+def write(values: dict[str, Any], path: pathlib.Path) -> None:
+    """Write a state dict by `torch.save`.
+
+    Raises:
+        ValueError: PyTorch is not installed.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ValueError(
+            f"{path.suffix} files are written by PyTorch, which is not installed: pip install "
+            "torch, or write .safetensors, which PyTorch's users load with safetensors"
+        )
+    torch = importlib.import_module("torch")
+    made = collections.OrderedDict()
+    for name, array in values.items():
+        if array.dtype == ml_dtypes.bfloat16:
+            made[name] = torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+        else:
+            made[name] = torch.from_numpy(np.array(array))
+    torch.save(made, path)

@@ -1,0 +1,106 @@
+"""What all subcommands share: their parsers, their errors and how they print.
+
+`cli.main` builds the parser from the modules of the subcommands. Each has a function `add`, which
+registers its parser with `command`, and a function of the parsed options that returns the exit
+status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+__all__ = [
+    "CommandError",
+    "Commands",
+    "UsageError",
+    "as_table",
+    "command",
+    "print_json",
+    "size_text",
+]
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+# What exit statuses mean, if a subcommand does not say more.
+EXITS = {0: "success", 1: "the command failed", 2: "a mistake in the command line"}
+
+
+class UsageError(Exception):
+    """A mistake of the user: `main` prints the text in one line and returns exit status 2."""
+
+
+class CommandError(Exception):
+    """A failure for a reason outside duograph: `main` prints the text and returns exit status 1."""
+
+
+def command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int] | None,
+    help: str,
+    examples: str,
+    exits: dict[int, str] | None = None,
+    json: bool = False,
+    usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """Add the parser of a subcommand and return it, so that the caller adds the arguments.
+
+    Args:
+        commands: where to add it.
+        name: the subcommand.
+        run: function of the parsed options that returns the exit status.
+        help: what it does, in one line.
+        examples: example calls, one a line.
+        exits: exit status -> meaning, where that differs from `EXITS`.
+        json: whether the subcommand has the option ``--json``.
+        usage: the usage line, if argparse cannot know it.
+    """
+    lines = "\n".join(f"  {line}" for line in examples.splitlines())
+    meanings = {**EXITS, **(exits or {})}
+    statuses = "\n".join(f"  {k}  {text}" for k, text in sorted(meanings.items()))
+    made = commands.add_parser(
+        name,
+        help=help,
+        description=help[0].upper() + help[1:] + ".",
+        usage=usage,
+        epilog=f"examples:\n{lines}\n\nexit status:\n{statuses}\n  130  interrupted",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.set_defaults(run=run)
+    if json:
+        made.add_argument("--json", action="store_true", help="print JSON")
+    return made
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON."""
+    sys.stdout.write(json.dumps(data, indent=1) + "\n")
+
+
+def as_table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    """Return rows as text in columns, below a line with their names; numbers align right."""
+    texts = [tuple(map(str, row)) for row in rows]
+    widths = [max(len(row[k]) for row in (head, *texts)) for k in range(len(head))]
+    right = [
+        bool(rows) and all(isinstance(r[k], (int, float)) for r in rows) for k in range(len(head))
+    ]
+    lines = []
+    for row in (head, *texts):
+        cells = [
+            text.rjust(width) if flush else text.ljust(width)
+            for text, width, flush in zip(row, widths, right)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def size_text(count: float) -> str:
+    """Return a number of bytes as text, such as ``1.5 MiB``."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count:.0f} bytes"

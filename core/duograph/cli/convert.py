@@ -1,0 +1,144 @@
+"""The `duograph convert` command: converts files of weights between formats.
+
+`cli.main` runs it. The suffix of a file says its format: .ckpt (MindSpore's), .safetensors, .npz,
+and .pt, .pth or .bin (a PyTorch state dict, `_torch_files`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..errors import DuographError
+from ..tensor import Tensor
+from ..train.serialization import load_checkpoint, save_checkpoint
+from . import _torch_files
+from .command import Commands, UsageError, command, print_json, size_text
+
+__all__ = ["add", "read", "write"]
+
+EXAMPLES = """\
+duograph convert resnet50.pt resnet50.ckpt
+duograph convert model.ckpt model.safetensors
+duograph convert model.pt model.ckpt --rename "running_mean=moving_mean"
+"""
+
+TORCH = (".pt", ".pth", ".bin")
+FORMATS = (".ckpt", ".safetensors", ".npz", *TORCH)
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    made = command(
+        commands,
+        "convert",
+        _run,
+        "convert weights between .ckpt, .safetensors, .npz and PyTorch's .pt",
+        EXAMPLES.rstrip(),
+        {1: "the input is damaged, or the output cannot hold it"},
+        json=True,
+    )
+    made.add_argument("source", help=f"the file to read ({', '.join(FORMATS)})")
+    made.add_argument("target", help="the file to write, in the format of its suffix")
+    made.add_argument(
+        "--rename",
+        nargs="+",
+        default=[],
+        metavar="PATTERN=NAME",
+        help="replace a regular expression in all names; \\1 is its first group",
+    )
+    made.add_argument("--force", action="store_true", help="replace an existing file")
+
+
+def _run(options: argparse.Namespace) -> int:
+    source, target = pathlib.Path(options.source), pathlib.Path(options.target)
+    for path in (source, target):
+        if path.suffix not in FORMATS:
+            raise UsageError(f"{path} has the suffix {path.suffix!r}; wanted one of {FORMATS}")
+    if not source.is_file():
+        raise UsageError(f"there is no file {source}")
+    if not os.access(source, os.R_OK):
+        raise UsageError(f"{source} cannot be read: permission denied")
+    if target.exists() and not options.force:
+        raise UsageError(f"{target} exists already; pass --force to replace it")
+    try:
+        values = _renamed(read(source), options.rename)
+        write(values, target)
+    except (DuographError, ValueError) as error:
+        sys.stderr.write(f"duograph convert: {error}\n")
+        return 1
+    nbytes = sum(array.nbytes for array in values.values())
+    if options.json:
+        facts = [
+            {"name": name, "shape": list(a.shape), "dtype": a.dtype.name}
+            for name, a in values.items()
+        ]
+        print_json({"target": str(target), "bytes": nbytes, "tensors": facts})
+    else:
+        sys.stdout.write(f"wrote {target}: {len(values)} tensors, {size_text(nbytes)}\n")
+    return 0
+
+
+def _renamed(values: dict[str, Any], rules: list[str]) -> dict[str, Any]:
+    """Return the values under names in which each rule PATTERN=NAME was applied, in order."""
+    for rule in rules:
+        pattern, equals, name = rule.partition("=")
+        if not equals:
+            raise UsageError(f"--rename: got {rule!r}; wanted PATTERN=NAME")
+        try:
+            made = {re.sub(pattern, name, key): value for key, value in values.items()}
+        except re.error as error:
+            raise UsageError(f"--rename: {rule!r} is no regular expression: {error}") from None
+        if len(made) < len(values):
+            raise UsageError(f"--rename: {rule!r} gives several tensors one name")
+        values = made
+    return values
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Return the tensors of a file of weights as NumPy arrays by name.
+
+    Raises:
+        ValueError: the file is damaged, or holds something else than tensors.
+    """
+    if path.suffix in TORCH:
+        return _torch_files.read(path)
+    if path.suffix == ".npz":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        except (OSError, ValueError, EOFError, KeyError) as error:
+            raise ValueError(f"{path} is damaged, or no .npz file: {error}") from None
+    found = load_checkpoint(str(path), format=path.suffix[1:])
+    texts = [name for name, value in found.items() if not isinstance(value, Tensor)]
+    if texts:
+        sys.stderr.write(f"duograph convert: left out, since no tensors: {', '.join(texts)}\n")
+    return {name: value.asnumpy() for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def write(values: dict[str, Any], path: pathlib.Path) -> None:
+    """Write NumPy arrays by name to a file of weights, in the format of its suffix.
+
+    Raises:
+        ValueError: the format has no such dtype.
+        OSError: the file cannot be written.
+    """
+    if path.suffix in TORCH:
+        _torch_files.write(values, path)
+    elif path.suffix == ".npz":
+        odd = [name for name, array in values.items() if array.dtype.kind not in "biufc"]
+        if odd:
+            raise ValueError(
+                f".npz has no dtype {values[odd[0]].dtype.name}, which {odd[0]} has; write "
+                ".safetensors"
+            )
+        np.savez(path, **values)
+    else:
+        tensors = {name: Tensor(array) for name, array in values.items()}
+        save_checkpoint(tensors, str(path), format=path.suffix[1:])

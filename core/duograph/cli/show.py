@@ -1,0 +1,202 @@
+"""The `duograph show` command: writes a page about a compiled function of a script.
+
+`cli.main` runs it. By default the script runs as `duograph run` runs it, and the page is about the
+first program that was compiled for the function. With ``--args`` the script is imported instead,
+and the function compiled for these arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import runpy
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+
+from .. import compat, dtype
+from ..compiler import JitFunction, created_functions, jit
+from ..nn.cell import Cell
+from ..pages import Page
+from ..tensor import Tensor
+from .command import CommandError, Commands, UsageError, command
+
+__all__ = ["add"]
+
+EXAMPLES = """\
+duograph show train.py:step                       # runs train.py
+duograph show train.py:step -o step.html --open -- --epochs 1
+duograph show model.py:loss --args "float32[8,3]" "int32[8]"
+duograph show model.py:net --args "ms.ops.ones((4, 3))" "np.float32(2)" """
+
+# A tensor of zeros, such as float32[8,3].
+SHAPE = re.compile(r"(\w+)\[([\d\s,]*)\]")
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of the subcommand."""
+    made = command(
+        commands,
+        "show",
+        _run,
+        "write an HTML page about a compiled function",
+        EXAMPLES.rstrip(),
+        {
+            1: "the script or the compilation failed",
+            2: "a mistake in the command line: no such file or function, or it is not compiled",
+        },
+        usage="duograph show [-h] [-o FILE] [--open] [--device NAME] [--args EXPR ...] "
+        "SCRIPT.py:FUNCTION [-- ARGUMENT ...]",
+    )
+    made.add_argument(
+        "target", metavar="SCRIPT.py:FUNCTION", help="a function, method (Net.construct) or Cell"
+    )
+    made.add_argument(
+        "--args",
+        nargs="+",
+        metavar="EXPR",
+        help="compile for these arguments: Python expressions, in which np, ms and the script's "
+        "names are known, or types such as float32[8,3]",
+    )
+    made.add_argument(
+        "-o", "--output", metavar="FILE", help="the page (default: FUNCTION.html; - is stdout)"
+    )
+    made.add_argument("--open", action="store_true", help="open the page in a browser")
+    made.add_argument("--device", metavar="NAME", help="use this device, such as CPU or CUDA:1")
+    made.add_argument("program", nargs="*", metavar="ARGUMENT", help="arguments of the script")
+
+
+def _run(options: argparse.Namespace) -> int:
+    script, function = _target(options.target)
+    compat.install(options.device, None)
+    # what the script prints must not mix with the page
+    with created_functions() as made, contextlib.redirect_stdout(sys.stderr):
+        if options.args is None:
+            names = _run_script(script, options.program, "__main__")
+            page = _recorded(script, function, names, made)
+        else:
+            names = _run_script(script, options.program, "duograph_show")
+            page = _compiled(script, function, names, options.args)
+    if options.output == "-":
+        sys.stdout.write(str(page))
+        return 0
+    path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
+    if options.open:
+        page.open(path)
+    else:
+        page.save(path)
+    sys.stdout.write(f"wrote {path}\n")
+    return 0
+
+
+def _target(text: str) -> tuple[str, str]:
+    """Return script and function of the argument SCRIPT.py:FUNCTION."""
+    script, colon, function = text.rpartition(":")
+    if not colon or not script or not function:
+        raise UsageError(f"got {text!r}; wanted SCRIPT.py:FUNCTION, such as train.py:step")
+    if not os.path.exists(script):
+        raise UsageError(f"there is no file {os.path.abspath(script)}")
+    if not os.path.isfile(script) or not os.access(script, os.R_OK):
+        raise UsageError(f"{os.path.abspath(script)} is not a file that can be read")
+    return script, function
+
+
+def _run_script(script: str, arguments: list[str], name: str) -> dict[str, Any]:
+    """Run a script and return its global names; one that calls `sys.exit` has ended as well.
+
+    Raises:
+        SystemExit: with status 1, after an error of the script was printed.
+    """
+    sys.argv[:] = [script, *arguments]
+    sys.path[:1] = [os.path.dirname(os.path.realpath(script))]
+    try:
+        return runpy.run_path(script, run_name=name)
+    except SystemExit as error:
+        return _globals_of(error, script)
+    except SyntaxError as error:
+        raise UsageError(f"{script}:{error.lineno}: {error.msg}") from None
+    except Exception as error:  # noqa: BLE001 (a script may raise anything; it is printed)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = next((k for k, f in enumerate(frames) if f.filename == script), len(frames))
+        sys.stderr.write("Traceback (most recent call last):\n")
+        sys.stderr.writelines(traceback.format_list(frames[own:]))
+        sys.stderr.writelines(traceback.format_exception_only(error))
+        raise SystemExit(1) from None
+
+
+def _globals_of(error: BaseException, script: str) -> dict[str, Any]:
+    frame = error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == script:
+            return dict(frame.tb_frame.f_globals)
+        frame = frame.tb_next
+    return {}
+
+
+def _recorded(script: str, function: str, names: dict[str, Any], made: list[JitFunction]) -> Page:
+    """Return the page of the first program that the run of a script compiled for a function."""
+    value = _value(function, names)
+    known = [f for f in made if f is value or _is_called(f, function)]
+    if isinstance(value, Cell):
+        held = (value.__dict__.get("_compiled"), value.__dict__.get("_graph"))
+        known += [f for f in held if isinstance(f, JitFunction)]
+    for each in known:
+        entry = each.first_entry()
+        if entry is not None:
+            return each.page_of(*entry)
+    others = ", ".join(dict.fromkeys(f.name for f in made if f.first_entry() is not None))
+    compiled = f"compiled functions: {others}" if others else "the script compiled no function"
+    if value is None and not known:
+        raise UsageError(f"{script} has no function {function!r}; {compiled}")
+    raise UsageError(
+        f"{function} was not compiled: the script did not call it as a function of @jit or a Cell "
+        f"in GRAPH_MODE; pass --args to compile it here; {compiled}"
+    )
+
+
+def _is_called(function: JitFunction, name: str) -> bool:
+    full = getattr(function, "__qualname__", "")
+    return bool(full == name or full.endswith((f".{name}",)))
+
+
+def _value(function: str, names: dict[str, Any]) -> Any:
+    """Return the object of a dotted name among the names of a script; None if there is none."""
+    first, *rest = function.split(".")
+    value = names.get(first)
+    for name in rest:
+        value = getattr(value, name, None)
+    return value
+
+
+def _compiled(script: str, function: str, names: dict[str, Any], texts: list[str]) -> Page:
+    """Compile a function of a script for arguments given as text, and return its page."""
+    value = _value(function, names)
+    if value is None:
+        raise UsageError(f"{script} has no function {function!r}")
+    if isinstance(value, type) or not callable(value):
+        raise UsageError(f"{function} is no function and no Cell, but {type(value).__name__}")
+    arguments = [_argument(text, names) for text in texts]
+    shown = value if isinstance(value, (JitFunction, Cell)) else jit(value)
+    try:
+        return shown.show(*arguments)
+    except Exception as error:  # noqa: BLE001 (the user's function may raise anything)
+        raise CommandError(f"{function}: {type(error).__name__}: {error}") from None
+
+
+def _argument(text: str, names: dict[str, Any]) -> Any:
+    """Return the value of an expression, or a Tensor of zeros for a type such as float32[8,3]."""
+    match = SHAPE.fullmatch(text.strip())
+    kind = getattr(dtype, match[1], None) if match else None
+    if match and isinstance(kind, dtype.DType):
+        shape = tuple(int(size) for size in match[2].split(",") if size.strip())
+        return Tensor(np.zeros(shape), kind)
+    own = sys.modules[__package__.partition(".")[0]]
+    try:
+        return eval(text, {**names, "np": np, "ms": own})
+    except Exception as error:  # noqa: BLE001 (an expression of the user may raise anything)
+        raise UsageError(f"--args: {text!r} raised {type(error).__name__}: {error}") from None

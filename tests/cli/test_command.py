@@ -1,0 +1,267 @@
+"""Tests of the `duograph` command as a whole: help, mistakes of the user, JSON, completion."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from duograph.backend.health import Finding
+from duograph.cli import doctor, main, parser
+
+SCRIPT = """
+import sys
+import numpy as np
+import duograph as ms
+
+@ms.jit
+def double(x):
+    return x + x
+
+@ms.jit
+def unused(x):
+    return x
+
+def plain(x):
+    return x * 2
+
+net = ms.nn.Dense(3, 2)
+
+if __name__ == "__main__":
+    print("runs", *sys.argv[1:])
+    double(ms.Tensor([1.0, 2.0]))
+"""
+
+ROOT = os.geteuid() == 0 if hasattr(os, "geteuid") else True
+
+
+def subcommands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of all subcommands by name, those of actions as "conformance run"."""
+    found = {}
+    for action in whole._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                found[name] = inner
+                found |= {f"{name} {k}": v for k, v in subcommands(inner).items()}
+    return found
+
+
+COMMANDS = subcommands(parser())
+
+
+@pytest.fixture
+def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A script with compiled functions, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "fails.py").write_text("raise KeyError('no such row')\n")
+    (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
+    (tmp_path / "bad.pt").write_bytes(b"\x80\x02}q\x00.")
+    np.savez(tmp_path / "good.npz", weight=np.ones((2, 3), np.float32))
+    (tmp_path / "unreadable.npz").write_bytes(b"")
+    (tmp_path / "unreadable.npz").chmod(0)
+    return path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_and_exit_statuses(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*name.split(), "--help"]) if name != "run" else COMMANDS[name].parse_args(["-h"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "examples:" in said and f"duograph {name.split()[0]}" in said.split("examples:")[1]
+    assert "exit status:" in said and "interrupted" in said
+
+
+MISTAKES = [
+    ("frobnicate", 2, "invalid choice: 'frobnicate'"),
+    ("devices --jsn", 2, "unrecognized arguments: --jsn"),
+    ("cache shrink", 2, "invalid choice: 'shrink'"),
+    ("run nowhere.py", 2, "no such file"),
+    ("run --mode FAST script.py", 2, "invalid choice: 'FAST'"),
+    ("run --device Abacus script.py", 2, "'Abacus'"),
+    ("show script.py", 2, "wanted SCRIPT.py:FUNCTION"),
+    ("show nowhere.py:f", 2, "there is no file"),
+    ("show .:f", 2, "is not a file that can be read"),
+    ("show broken.py:f", 2, "broken.py:1: invalid syntax"),
+    ("show fails.py:f", 1, "KeyError: 'no such row'"),
+    ("show script.py:missing", 2, "has no function 'missing'; compiled functions: double"),
+    ("show script.py:unused", 2, "unused was not compiled"),
+    ("show script.py:plain", 2, "plain was not compiled"),
+    ("show script.py:np --args 1", 2, "np is no function and no Cell, but module"),
+    ("show script.py:double --args 1/0", 2, "--args: '1/0' raised ZeroDivisionError"),
+    ("show script.py:double --args float32[8,3] 2 3", 1, "double"),
+    ("show --device Abacus script.py:double", 1, "'Abacus'"),
+    ("show script.py:double -o nowhere/page.html", 1, "nowhere/page.html"),
+    ("tune --device Abacus", 2, "'Abacus'"),
+    ("bench --device Abacus", 2, "'Abacus'"),
+    ("bench --seconds -1", 2, "wanted a number above 0"),
+    ("bench --seconds soon", 2, "invalid float value: 'soon'"),
+    ("conformance", 2, "the following arguments are required"),
+    ("conformance run Abacus", 2, "'Abacus'"),
+    ("conformance compare old.json new.json", 2, "old.json"),
+    ("conformance compare bad.pt bad.pt", 2, "bad.pt"),
+    ("new-backend my-device", 2, "wanted letters and digits"),
+    ("new-backend MyDevice .", 2, ". exists already"),
+    ("convert good.npz weights.h5", 2, "has the suffix '.h5'"),
+    ("convert missing.npz out.ckpt", 2, "there is no file missing.npz"),
+    ("convert good.npz bad.pt", 2, "exists already; pass --force"),
+    ("convert bad.safetensors out.npz", 1, "bad.safetensors"),
+    ("convert bad.pt out.npz", 1, "no file of torch.save"),
+    ("convert good.npz out.ckpt --rename weight", 2, "wanted PATTERN=NAME"),
+    ("convert good.npz out.ckpt --rename (=x", 2, "is no regular expression"),
+    pytest.param(
+        "convert unreadable.npz out.ckpt", 2, "permission denied",
+        marks=pytest.mark.skipif(ROOT, reason="root reads every file"),
+    ),
+    ("completion tcl", 2, "invalid choice: 'tcl'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line, status, said", MISTAKES)
+def test_a_mistake_is_said_in_one_line_without_traceback(line, status, said, script, capsys):
+    if line.startswith("show"):  # it changes what `import mindspore` means
+        command = [sys.executable, "-m", "duograph.cli", *shlex.split(line)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found, err = done.returncode, done.stderr
+    else:
+        try:
+            found = main(shlex.split(line))
+        except SystemExit as ended:
+            found = ended.code
+        err = capsys.readouterr().err
+    assert (found, said in err) == (status, True), err
+    if "fails.py" not in line:  # there the program's own traceback is what the user asked for
+        assert "Traceback" not in err
+        (told,) = [text for text in err.splitlines() if said in text]
+        assert told.startswith("duograph")
+
+
+@pytest.mark.parametrize(
+    "line, keys",
+    [
+        ("devices", ["seam", "backends"]),
+        ("info", ["duograph", "python", "backends"]),
+        ("cache info", ["path", "entries", "bytes", "limit", "problem"]),
+        ("bench --seconds 0.01", ["device", "results"]),
+        ("convert good.npz out.safetensors", ["target", "bytes", "tensors"]),
+        ("tune --device CPU", ["CPU:0"]),
+    ],
+)
+def test_json_is_one_object(line, keys, script, capsys):
+    assert main([*line.split(), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(keys) <= set(found)
+
+
+def test_plugins_lists_hooks_and_problems(site, device):
+    site.install("toy", device("Toy"))
+    site.install("bad", "import no_such_driver")
+    command = [sys.executable, "-m", "duograph.cli", "plugins"]
+    done = site.command([*command, "--json"])
+    assert done.returncode == 1
+    found = {plugin["name"]: plugin for plugin in json.loads(done.stdout)}
+    assert found["toy"] == {
+        "name": "toy", "package": "dist-toy", "version": "1.0", "entry_point": "toy",
+        "hooks": ["duograph_backend"], "devices": ["Toy"], "problem": None, "broken": False,
+    }  # fmt: skip
+    assert found["bad"]["broken"] and "no_such_driver" in found["bad"]["problem"]
+    text = site.command(command).stdout
+    assert "bad: disabled\n  why      ModuleNotFoundError" in text
+    assert "toy: loaded\n  package  dist-toy 1.0\n" in text
+
+
+@pytest.mark.parametrize(
+    "environment, status, said",
+    [
+        ({}, 0, "ok   CPU compiler"),
+        ({"CC": "no-such-compiler"}, 1, "BAD  CPU compiler"),
+        ({"CC": "no-such-compiler"}, 1, "mend it: "),
+        ({"DUOGRAPH_JIT": "0"}, 0, "SLOW environment"),
+        ({"DUOGRAPH_JIT": "0"}, 0, "mend it: unset DUOGRAPH_JIT"),
+        ({"DUOGRAPH_CACHE_LIMIT": "0"}, 0, "SLOW disk cache"),
+    ],
+)
+def test_doctor_finds_what_is_missing(environment, status, said, monkeypatch, capsys):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["doctor"]) == status
+    assert said in capsys.readouterr().out
+    assert main(["doctor", "--json"]) == status
+    assert [Finding(**each) for each in json.loads(capsys.readouterr().out)] == doctor.findings()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_subcommands(shell, capsys):
+    pytest.importorskip("shtab", reason="shtab makes the scripts")
+    assert main(["completion", shell]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("doctor", "new-backend", "json"))
+
+
+def test_an_interrupt_ends_the_command_with_130(tmp_path):
+    (tmp_path / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
+    line = [sys.executable, "-m", "duograph.cli", "show", "slow.py:f"]
+    with subprocess.Popen(
+        line, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.readline()  # what the script prints goes to stderr
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.strip() == "duograph show: interrupted"
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    line = f"{sys.executable} -m duograph.cli completion bash | head -n 1"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+# ---- convert -------------------------------------------------------------------------------------
+
+ARRAYS = {
+    "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "a.steps": np.array(7, np.int64),
+    "mask": np.array([True, False]),
+    "half": np.array([1.5, -2.0], np.float16),
+}
+
+
+@pytest.mark.parametrize("first", [".ckpt", ".safetensors", ".npz"])
+@pytest.mark.parametrize("second", [".ckpt", ".safetensors", ".npz"])
+def test_convert_keeps_names_dtypes_and_bits(first, second, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("start.npz", **ARRAYS)
+    chain = ["start.npz", f"first{first}", f"second{second}", "end.npz"]
+    for source, target in itertools.pairwise(chain):
+        assert main(["convert", source, target]) == 0
+    with np.load("end.npz") as found:
+        assert set(found.files) == set(ARRAYS)
+        for name, array in ARRAYS.items():
+            assert found[name].dtype == array.dtype and found[name].tobytes() == array.tobytes()
+            assert found[name].size == array.size
+
+
+def test_convert_renames(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("in.npz", **{"bn1.running_mean": np.ones(2), "bn1.weight": np.ones(2)})
+    rules = ["running_mean=moving_mean", r"bn(\d)\.weight=bn\1.gamma"]
+    assert main(["convert", "in.npz", "out.npz", "--rename", *rules]) == 0
+    with np.load("out.npz") as found:
+        assert set(found.files) == {"bn1.moving_mean", "bn1.gamma"}
+    assert main(["convert", "in.npz", "same.npz", "--rename", ".*=x"]) == 2
