@@ -169,6 +169,35 @@ def test_a_cell_in_graph_mode(tmp_path):
     assert "<iframe" in page._repr_html_() and "save(path)" in repr(page)
 
 
+@pytest.mark.parametrize("compiled", [chain, predict])
+def test_kernels_of_pure_functions_are_timed(compiled):
+    function = data_of(compiled.show(tensor(8, 16), tensor(8, 16)))["programs"][0]
+    graph, heads = (
+        function["stages"][-1]["graph"],
+        data_of(compiled.show(*[tensor(8, 16)] * 2))["heads"],
+    )
+    kernels = {at for at, node in enumerate(graph["n"]) if heads[node[0]][7] in ("fused", "kernel")}
+    assert kernels and kernels <= set(map(int, function["times"]))
+    assert all(0 < seconds < 1 for seconds in function["times"].values())
+
+
+def test_functions_with_effects_do_not_run():
+    @ms.jit
+    def says(x):
+        print("once", x)
+        return x + 1
+
+    @ms.jit
+    def counts(x):
+        count.set_data(count + 1)
+        return x + count
+
+    count = ms.Parameter(tensor(2), name="count")
+    assert data_of(says.show(tensor(2)))["programs"][0]["times"] == {}
+    counts.show(tensor(2))
+    assert count.asnumpy().tolist() == [1, 1]
+
+
 # ---- in a browser --------------------------------------------------------------------------------
 
 DRIVER = shutil.which("chromedriver")

@@ -407,10 +407,11 @@ class JitFunction:
 
         The page has the source beside the graph after each pass, the facts of `explain`, why nodes
         were fused, the generated kernels, the memory plan and the graphs of the gradient. It needs
-        no network. Compiles the function for these arguments if it was not; does not run it.
+        no network. Compiles the function for these arguments if it was not. If the function has no
+        side effects, its kernels run a few times to be timed; what they compute is dropped.
         """
         call, entry = self._entry(args, kwargs)
-        return self.page_of(call.key, entry)
+        return self.page_of(call.key, entry, call.slots)
 
     @property
     def name(self) -> str:
@@ -431,15 +432,20 @@ class JitFunction:
         compiled = [each for each in found if isinstance(each[1], Compiled)]
         return next(iter(compiled or found), None)
 
-    def page_of(self, key: JitKey, entry: Compiled | Interpreted) -> Page:
-        """Return the page of `show` for an entry of the program cache."""
+    def page_of(
+        self, key: JitKey, entry: Compiled | Interpreted, slots: Slots | None = None
+    ) -> Page:
+        """Return the page of `show` for an entry of the program cache.
+
+        `slots` are the run-time inputs with which kernels are timed; None: they are not.
+        """
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
         facts = facts_of(self._name, key, program, reason, list(self._reasons))
         target = self._target
         if isinstance(target, Cell):
             target = type(target).construct
-        data = page_facts(facts, program, self.function if target is None else target)
+        data = page_facts(facts, program, self.function if target is None else target, slots)
         return render(self._name, data)
 
     def graph(self, *args: Value, **kwargs: Value) -> Value:

@@ -2,24 +2,30 @@
 
 `JitFunction.show` calls `page_facts`, and `pages.render` makes the page. A program keeps neither
 the graphs between its passes nor its memory plan, so it is lowered once more to collect them;
-kernels come from the caches. Nothing here runs a program.
+kernels come from the caches. A program without side effects runs a few times on the arguments of
+the call, to time its kernels; its results are dropped.
 """
 
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import inspect
 import linecache
 import os
+import statistics
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from ..autodiff.linearize import linearize
-from ..backend import registry
+from ..backend import observers, registry
+from ..backend.prepared import Handle
 from ..backend.program import Choice, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..errors import DuographError, UnsupportedSyntaxError
+from ..execution.executable import Executable
 from ..execution.inspection import InspectedPlan, inspecting
 from ..execution.lower import lower_program
 from ..execution.optional_methods import answer
@@ -33,6 +39,7 @@ from ..parameter import Parameter
 from ..passes import context_of
 from ..passes.fusion_reasons import explain_fusion
 from ..types import Device, TensorType
+from .arguments import Slots
 from .compiled_program import CompiledProgram
 from .explain import Facts, tensor_name
 from .graph_facts import GraphFacts, ParameterFact, changes
@@ -41,15 +48,21 @@ __all__ = ["page_facts"]
 
 # Lines of a file that the page shows around a node outside every function.
 AROUND = 3
+# Kernels are timed in so many runs at most, and for so long.
+RUNS = 9
+SECONDS = 0.5
 
 
-def page_facts(facts: Facts, program: CompiledProgram | None, function: Value) -> dict[str, Any]:
+def page_facts(
+    facts: Facts, program: CompiledProgram | None, function: Value, slots: Slots | None = None
+) -> dict[str, Any]:
     """Return all data of the page about a function compiled for one signature.
 
     Args:
         facts: what `explain` prints.
         program: the program; None if the function runs line by line.
         function: the Python function, whose source is shown.
+        slots: the run-time inputs of a call, with which kernels are timed; None: no times.
     """
     data: dict[str, Any] = {"facts": dataclasses.asdict(facts), "programs": [], "gradient": ""}
     graphs = GraphFacts()
@@ -57,8 +70,11 @@ def page_facts(facts: Facts, program: CompiledProgram | None, function: Value) -
     if program is not None:
         names = _parameters(program, function)
         updates, state = program._updates(), program._unwritten()
+        handles = None
+        if slots is not None and not program.effects:
+            handles = program._read(slots.leaves, slots.numbers, slots.containers)
         data["programs"].append(
-            _program(graphs, "Function", program.graph, program, names, updates, state)
+            _program(graphs, "Function", program.graph, program, names, updates, state, handles)
         )
         halves = _gradient(program)
         if isinstance(halves, str):
@@ -83,8 +99,12 @@ def _program(
     parameters: Sequence[ParameterFact],
     updates: dict[int, int],
     state: Sequence[int],
+    handles: Sequence[Handle] | None = None,
 ) -> dict[str, Any]:
-    """Return a graph's stages, kernels and memory plan as plain data; lowers the graph once."""
+    """Return a graph's stages, kernels, memory plan and times as plain data.
+
+    Lowers the graph once. Kernels are timed if `handles`, the inputs of a run, are given.
+    """
     device, level = program.device, program.level
     stages: list[tuple[str, Graph]] = []
 
@@ -94,7 +114,7 @@ def _program(
 
     notes: list[str] = []
     with inspecting() as plans:
-        lower_program(graph, device, watch, level, notes, updates, state)
+        executable = lower_program(graph, device, watch, level, notes, updates, state)
     made: list[dict[str, Any]] = []
     for name, stage in stages:
         shown = graphs.graph(stage, parameters)
@@ -117,6 +137,7 @@ def _program(
         "stages": made,
         "kernels": _kernels(final, device),
         "memory": _memory(plans[0], final) if plans else None,
+        "times": {} if handles is None else _times(executable, handles, final, device),
     }
 
 
@@ -241,15 +262,80 @@ def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, Any]:
     }
 
 
+class _Watch(observers.Observer):
+    """Adds up the time of kernels by the id of their attributes.
+
+    On a device with a queue and without a clock of its own, it waits for each kernel.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.backend = registry.backend(device.name)
+        self.index = device.index
+        self.seconds: dict[int, float] = collections.defaultdict(float)
+        self.start = 0.0
+
+    def started(self, work: observers.Work) -> None:
+        self.start = time.perf_counter()
+
+    def finished(self, event: observers.Event) -> None:
+        if event.device_times is not None:
+            begin, end = event.device_times()
+            seconds = (end - begin) / 1e9
+        else:
+            self.backend.synchronize(self.index)
+            # of a kernel in a native program only the event knows the time
+            seconds = max((event.end - event.begin) / 1e9, time.perf_counter() - self.start)
+        self.seconds[id(event.work.attributes)] += seconds
+
+
+def _times(
+    executable: Executable, handles: Sequence[Handle], graph: Graph, device: Device
+) -> dict[str, float]:
+    """Return position of a node -> seconds of its kernels in one run, the median of several runs.
+
+    A program that raises, because of an index for example, has no times.
+    """
+    nodes = _by_attributes(graph)
+    runs: list[dict[int, float]] = []
+    end = time.perf_counter() + SECONDS
+    watch = _Watch(device)
+    observers.add(watch)
+    try:
+        run = executable.form.run
+        run(*handles)  # the first run allocates
+        while len(runs) < RUNS and (not runs or time.perf_counter() < end):
+            watch.seconds.clear()
+            run(*handles)
+            one: dict[int, float] = collections.defaultdict(float)
+            for key, seconds in watch.seconds.items():
+                one[nodes.get(key, -1)] += seconds
+            runs.append(one)
+    except DuographError:
+        return {}
+    finally:
+        observers.remove(watch)
+    known = {at for one in runs for at in one if at >= 0}
+    return {str(at): statistics.median([one.get(at, 0.0) for one in runs]) for at in sorted(known)}
+
+
 def _by_attributes(graph: Graph) -> dict[int, int]:
     """Return id of the attributes -> position of the node; steps share a node's attributes.
 
-    Attributes that several nodes share are left out.
+    Nodes of sub-graphs count as the node that holds these. Attributes that several nodes share are
+    left out.
     """
     found: dict[int, int] = {}
-    for at, node in enumerate(graph.nodes):
-        key = id(node.attributes)
-        found[key] = -1 if key in found else at
+
+    def visit(inner: Graph, top: int | None) -> None:
+        for k, node in enumerate(inner.nodes):
+            at = k if top is None else top
+            key = id(node.attributes)
+            found[key] = at if found.get(key, at) == at else -1
+            if node.op is not region:
+                for each in node.graphs:
+                    visit(each, at)
+
+    visit(graph, None)
     return found
 
 

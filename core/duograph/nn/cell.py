@@ -532,7 +532,7 @@ class Cell:
 
         It shows the source beside the graph after each pass, why nodes were fused, the generated
         kernels, the memory plan, captures and the gradient. Compiles the Cell for these arguments
-        if GRAPH_MODE has not; does not run it.
+        if GRAPH_MODE has not, and times its kernels, as the `show` of a compiled function does.
 
         Examples:
             >>> import duograph as ms

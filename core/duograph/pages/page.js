@@ -41,6 +41,12 @@
     return plural(n, "byte");
   }
 
+  function time(seconds) {
+    for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["µs", 1e-6]])
+      if (seconds >= size) return `${(seconds / size).toPrecision(3)} ${unit}`;
+    return `${Math.round(seconds * 1e9)} ns`;
+  }
+
   const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
   // ---- the model --------------------------------------------------------------------------------
@@ -114,12 +120,19 @@
       };
       const texts = node[1].filter(i => i !== null && inside.has(i)).map(i => inside.get(i));
       if (texts.length) box.notes.push(cut(texts.join(", "), 30));
+      if (!path && isLast() && program().times[at] !== undefined) {
+        box.seconds = program().times[at];
+        box.notes.push(time(box.seconds));
+      }
       if (h[CALLED] && !inner.length) box.notes.push(`calls @${h[CALLED]}`);
       if (box.open) {
         const below = changes && changes.inner[at];
         box.parts = inner.map(([name, g], k) => {
           const label = name.startsWith("@") ? name + "/" : "";
-          return {name, ...arrange(g, `${own}/${label}${k}/`, below && below[k])};
+          const given = node[1].slice(node[1].length - g.p.length); // without a branch's index
+          const params = g.p.map(([type, own, kind], i) => [type,
+            own || (given.length === g.p.length && name !== "cond" ? valueName(given[i]) : ""), kind]);
+          return {name, ...arrange({...g, p: params}, `${own}/${label}${k}/`, below && below[k])};
         });
       }
       node[2].forEach(i => owner.set(i, boxes.length));
@@ -136,6 +149,10 @@
       boxes.push(sized({path: `${path}r`, kind: "param", title: "result", sub: "", notes: [],
         result: true}));
     const edges = [], known = new Set();
+    function valueName(i) {
+      if (i === null) return "";
+      return inside.get(i) || (owner.has(i) ? boxes[owner.get(i)].title : "");
+    }
     const connect = (a, b) => {
       const key = a * 65536 + b;
       if (a === b || known.has(key)) return;
@@ -425,6 +442,11 @@
     if (h[FILE] >= 0)
       parts.push(make("h3", {}, "Source"), make("p", {}, make("code", {},
         `${data.files[h[FILE]]}:${h[LINE]}`)));
+    if (box.seconds !== undefined) {
+      const all = Object.values(program().times).reduce((a, b) => a + b, 0);
+      parts.push(make("h3", {}, "Time"), make("p", {}, `${time(box.seconds)} a run, `
+        + `${Math.round(100 * box.seconds / all)} % of all kernels`));
+    }
     if (top) parts.push(...decisions(box));
     panel.replaceChildren(...parts);
   }
@@ -478,6 +500,7 @@
   }
 
   const fusion = () => (program().stages[program().stages.length - 1].fusion || []);
+  const isLast = () => state.stage === program().stages.length - 1;
   const isBeforeFusion = () => state.stage === program().stages.length - 2;
 
   // ---- passes and programs ----------------------------------------------------------------------
@@ -552,13 +575,27 @@
       });
       visit(data.programs[0].stages[0].graph);
     }
+    const spent = new Map(); // seconds by line, of the kernels that run
+    if (data.programs.length) {
+      const {stages, times} = data.programs[0], {graph} = stages[stages.length - 1];
+      for (const [at, seconds] of Object.entries(times)) {
+        const key = lineKey(head(graph.n[at]));
+        spent.set(key, (spent.get(key) || 0) + seconds);
+      }
+    }
+    const most = Math.max(...spent.values());
     $("source").replaceChildren(...data.sources.flatMap(part => [
       make("h2", {}, `${part.name}:${part.first}`),
       make("div", {class: "code"}, part.lines.map((text, k) => {
         const key = `${part.file}:${part.first + k}`, n = count.get(key);
         const row = make("div", n ? {class: "linked", "data-line": key, tabindex: 0, role: "button",
-          title: plural(n, "node")} : {}, make("span", {class: "no"}, part.first + k), text || " ",
-        n ? make("span", {class: "count"}, n) : null);
+          title: spent.has(key) ? `${plural(n, "node")}; kernels: ${time(spent.get(key))}`
+            : plural(n, "node")} : {},
+        make("span", {class: "no"}, part.first + k),
+        spent.size ? make("span", {class: "time"}, spent.has(key) ? make("i", {
+          style: `width:${Math.max(4, 100 * spent.get(key) / most)}%`}) : null,
+        spent.has(key) ? time(spent.get(key)) : "") : make("span", {class: "count"}, n || ""),
+        text || " ");
         return row;
       })),
     ]));
@@ -798,6 +835,8 @@
         `compiled in ${(facts.seconds * 1000).toFixed(1)} ms`,
         `${size(first[0].graph)} nodes as written, ${first[first.length - 1].graph.n.length} to run`,
         plural(data.programs[0].kernels.length, "generated kernel"));
+      const all = Object.values(data.programs[0].times).reduce((a, b) => a + b, 0);
+      if (all) parts.push(`kernels take ${time(all)}`);
       if (data.programs[0].memory) parts.push(`arena ${bytes(data.programs[0].memory.arena)}`);
     }
     $("summary").replaceChildren(...parts.map(text => make("span", {}, text)));

@@ -32,7 +32,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 )
 from .device import GridDevice, Launch, Plan, fitting
 from .elementwise import elementwise
-from .fused_regions import compile_regions
+from .fused_regions import compile_regions, source_of
 from .index_errors import RECORD, SIZE, IndexRecord
 from .movement import fill_launch
 from .table import KERNELS
@@ -188,6 +188,10 @@ class GridBackend(Backend):
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         device = self.device(device_id)
         return fitting(device, lambda planned: compile_regions(self, device, planned, regions))
+
+    def region_source(self, region: Graph, device_id: int) -> str | None:
+        """Return the kernel source of a fused region, without the prelude of definitions."""
+        return fitting(self.device(device_id), lambda planned: source_of(self, planned, region))
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         """Return a function of buffer handles that launches a kernel, which is built at once."""

@@ -37,7 +37,7 @@ from .strides import dense
 if TYPE_CHECKING:
     from .backend import GridBackend
 
-__all__ = ["compile_regions", "region_plans"]
+__all__ = ["compile_regions", "region_plans", "source_of"]
 
 # Regions in one source: every build has a fixed cost.
 PER_SOURCE = 8
@@ -208,6 +208,18 @@ def compile_regions(
             region = None if k in splits else plans[k]
             found[k] = _call(backend, device, names[k], whole, graphs[k], region)
     return found
+
+
+def source_of(backend: GridBackend, planned: GridDevice, graph: Graph) -> str | None:
+    """Return the source of the kernels of a fused region, or None if there is none to show."""
+    split = None if planned.serial else split_scatter(backend, planned, graph)
+    if isinstance(split, str):
+        return None
+    plan = plan_region(graph if split is None or split.graph is None else split.graph)
+    if plan is None:
+        return None
+    (made,) = region_plans(planned, [plan], [f"region_{_hint(graph)}"])
+    return "\n".join(dict.fromkeys(launch.source for launch in made.launches))
 
 
 def _call(
