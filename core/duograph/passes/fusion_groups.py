@@ -167,7 +167,7 @@ class Grouping:
             return type_.size, 0
         if node.op.traits.gather:
             return "it reads runs of elements that are too short, or from a constant"
-        return "not elementwise: it runs in a kernel of its own"
+        return "it is not elementwise and runs in a kernel of its own"
 
     def level_of(self, i: int | None) -> int:
         """Return the dependency level of the node that computes a value; -1 for parameters."""
