@@ -149,6 +149,30 @@ def test_a_mistake_is_said_in_one_line_without_traceback(line, status, said, scr
 
 
 @pytest.mark.parametrize(
+    "line, file, printed",
+    [
+        ("show script.py:double -o a.html -- --epochs 3 -x", "a.html", "runs --epochs 3 -x\n"),
+        ("show script.py:double", "double.html", "runs\n"),
+        ("show script.py:double --args float32[8,3]", "double.html", ""),
+        ("show script.py:plain --args np.ones(3)", "plain.html", ""),
+        ("show script.py:net --args float32[8,3]", "net.html", ""),
+        ("show --device CPU script.py:double --args 'ms.Tensor([1.0])'", "double.html", ""),
+    ],
+)
+def test_show_runs_a_script_or_compiles_for_arguments(line, file, printed, script):
+    command = [sys.executable, "-m", "duograph.cli", *shlex.split(line)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"wrote {file}\n", printed)
+    assert (script.parent / file).read_text().startswith("<!doctype html>")
+
+
+def test_show_writes_the_page_to_stdout(script):
+    line = [sys.executable, "-m", "duograph.cli", "show", "script.py:double", "-o", "-"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("<!doctype html>") and done.stdout.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize(
     "line, keys",
     [
         ("devices", ["seam", "backends"]),

@@ -113,7 +113,10 @@ def test_fusion_decisions(chained):
     by_op = {each["op"]: each for each in decisions}
     assert by_op["exp"]["kernel"] == by_op["mul"]["kernel"] is not None
     assert by_op["exp"]["why"].startswith("fused: one loop over 128 elements")
-    assert by_op["transpose"]["why"] == "not fused: it is not elementwise and runs in a kernel of its own"
+    assert (
+        by_op["transpose"]["why"]
+        == "not fused: it is not elementwise and runs in a kernel of its own"
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from . import (
     info,
     new_backend,
     plugins,
+    profile,
     run,
     show,
     tune,
@@ -36,7 +37,7 @@ __all__ = ["main", "parser"]
 
 # In the order of `duograph --help`.
 COMMANDS = (
-    run, show, bench, tune, devices, doctor, cache, plugins, conformance, new_backend, convert,
+    run, show, profile, bench, tune, devices, doctor, cache, plugins, conformance, new_backend, convert,
     info, check, completion,
 )  # fmt: skip
 
@@ -77,7 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["run"]:  # what follows the program's name is its own
         return program_runner.main(given[1:])
     whole = parser()
-    chosen = whole.parse_args(given)
+    program: list[str] = []  # the arguments of a script, which follow `--`
+    if given[:1] == ["show"] and "--" in given:
+        at = given.index("--")
+        given, program = given[:at], given[at + 1 :]
+    chosen = whole.parse_args(given, argparse.Namespace(program=program))
     if chosen.version:
         sys.stdout.write(f"duograph {__version__}\n")
         return 0

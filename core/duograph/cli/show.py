@@ -50,8 +50,8 @@ def add(commands: Commands) -> None:
             1: "the script or the compilation failed",
             2: "a mistake in the command line: no such file or function, or it is not compiled",
         },
-        usage="duograph show [-h] [-o FILE] [--open] [--device NAME] [--args EXPR ...] "
-        "SCRIPT.py:FUNCTION [-- ARGUMENT ...]",
+        usage="duograph show [-h] [-o FILE] [--open] [--device NAME] SCRIPT.py:FUNCTION "
+        "[--args EXPR ...] [-- ARGUMENT ...]",
     )
     made.add_argument(
         "target", metavar="SCRIPT.py:FUNCTION", help="a function, method (Net.construct) or Cell"
@@ -68,7 +68,6 @@ def add(commands: Commands) -> None:
     )
     made.add_argument("--open", action="store_true", help="open the page in a browser")
     made.add_argument("--device", metavar="NAME", help="use this device, such as CPU or CUDA:1")
-    made.add_argument("program", nargs="*", metavar="ARGUMENT", help="arguments of the script")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ import inspect
 import linecache
 import os
 import statistics
+import textwrap
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +30,7 @@ from ..execution.executable import Executable
 from ..execution.inspection import InspectedPlan, inspecting
 from ..execution.lower import lower_program
 from ..execution.optional_methods import answer
+from ..execution.regions import compile_regions
 from ..frontend.source import source_of
 from ..frontend.types import Value
 from ..ir.control import region
@@ -172,8 +174,12 @@ def _fusion(
 
 
 def _kernels(graph: Graph, device: Device) -> list[dict[str, Any]]:
-    """Return the generated kernels of a graph and its sub-graphs, each with its source."""
+    """Return the fused regions of a graph and its sub-graphs, each with its kernel's source.
+
+    `built` says whether the backend has compiled it; the others run op by op.
+    """
     backend = registry.backend(device.name)
+    calls, _ = compile_regions(graph, device)  # compiled already, so found in the caches
     found: dict[str, dict[str, Any]] = {}
     for at, node in _regions(graph):
         body: Graph = node.attributes["body"]
@@ -184,7 +190,8 @@ def _kernels(graph: Graph, device: Device) -> list[dict[str, Any]]:
                 "reads": _nbytes(body, range(body.n_params)),
                 "writes": _nbytes(body, body.outputs),
                 "graph": str(body),
-                "source": _source(backend, body, device),
+                "built": body in calls,
+                "source": _source(backend, body, device) if body in calls else "",
                 "nodes": [],
             }
         entry["nodes"].append(at)
@@ -431,7 +438,7 @@ def _sources(graphs: GraphFacts, main: tuple[str, int, int] | None) -> list[dict
                 parts.append((file, a, b))
     shown = []
     for file, a, b in parts:
-        text = [line.rstrip("\n") for line in linecache.getlines(file)[a - 1 : b]]
+        text = textwrap.dedent("".join(linecache.getlines(file)[a - 1 : b])).splitlines()
         number = graphs.files.index(file) if file in graphs.files else -1
         shown.append({"file": number, "name": os.path.basename(file), "first": a, "lines": text})
     return shown

@@ -638,7 +638,7 @@
   }
 
   function showTabs() {
-    const n = {kernels: program() ? program().kernels.length : 0, guards: data.facts.captures.length};
+    const n = {kernels: program() ? built() : 0, guards: data.facts.captures.length};
     const tabs = Object.entries(VIEWS).filter(([key]) => program() || key === "guards");
     $("tabs").replaceChildren(...Object.entries(VIEWS).map(([key, words]) => make("button", {
       type: "button", role: "tab", "data-view": key, "aria-selected": "false",
@@ -682,6 +682,10 @@
     }
   }
 
+  const built = () => program().kernels.filter(kernel => kernel.built).length;
+  const unbuilt = () => program().notes.filter(note => note.includes("run op by op:"))
+    .map(note => note.replace(/^\d+ run op by op: /, "The backend says: ") + ".").join(" ");
+
   const WORDS = /(\/\*[\s\S]*?\*\/|\/\/[^\n]*)|(#[^\n]*)|\b(const|int|float|double|void|for|while|if|else|return|static|inline|restrict|DG_KERNEL|i64|i32|i16|i8|u8|u16|u32|u64|f32|f64|f16|bf16|b8)\b|\b(0x[0-9a-fA-F]+|\d+\.?\d*(?:e[+-]?\d+)?f?)\b/g;
 
   function highlighted(text) {
@@ -703,8 +707,11 @@
       const card = make("details", {class: "kernel", ontoggle: () => {
         if (card.open && !body.childNodes.length)
           body.append(make("pre", {class: "c"}, kernel.source ? highlighted(kernel.source)
-            : "The backend shows no source for this kernel. It computes:\n\n" + kernel.graph));
+            : (kernel.built ? "The backend shows no source for this kernel."
+              : `This region has no kernel; its nodes run one by one. ${unbuilt()}`)
+              + " It computes:\n\n" + kernel.graph));
       }}, make("summary", {}, make("b", {}, `${k + 1}. ${cut(ops.join(" · "), 70)}`),
+        kernel.built ? null : make("span", {class: "wire"}, "runs op by op"),
         make("span", {}, `${plural(ops.length, "op")}, reads ${bytes(kernel.reads)}, writes `
           + bytes(kernel.writes)),
         make("span", {}, kernel.nodes.slice(0, 8).map((at, i) => [i ? ", " : "used by ",
@@ -834,7 +841,7 @@
       parts.push(`level ${facts.level} on ${facts.device}`,
         `compiled in ${(facts.seconds * 1000).toFixed(1)} ms`,
         `${size(first[0].graph)} nodes as written, ${first[first.length - 1].graph.n.length} to run`,
-        plural(data.programs[0].kernels.length, "generated kernel"));
+        plural(built(), "generated kernel"));
       const all = Object.values(data.programs[0].times).reduce((a, b) => a + b, 0);
       if (all) parts.push(`kernels take ${time(all)}`);
       if (data.programs[0].memory) parts.push(`arena ${bytes(data.programs[0].memory.arena)}`);
