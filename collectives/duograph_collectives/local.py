@@ -183,7 +183,7 @@ class LocalCommunicator(Communicator):
         world = [self._ranks[r] for r in members]
         return LocalCommunicator(self._shared, name, members.index(self.rank), world)
 
-    def abort(self, reason: str) -> None:
+    def abort(self, reason: str, status: int = 1) -> None:
         self._shared.end(reason)
 
 

@@ -95,11 +95,10 @@ class MpiCommunicator(Communicator):
         tag = 1 + hash(tuple(ranks)) % 32000  # groups that are formed at once are told apart
         return MpiCommunicator(self._comm.Create_group(members, tag))
 
-    def abort(self, reason: str) -> None:
-        del reason
+    def abort(self, reason: str, status: int = 1) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        self._comm.Abort(1)
+        self._comm.Abort(status)
 
     def all_reduce(self, data: Buffer, received: Buffer, reduction: str) -> Request | None:
         from mpi4py import MPI  # loaded when the world is made

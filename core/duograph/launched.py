@@ -1,8 +1,6 @@
 """Finds out from the environment whether a launcher started this process as one of several.
 
-What answers for a single process, such as `communication.init` and `ops.AllReduce`, calls
-`refuse_ranks` first: ranks that took themselves to be alone would each train a model of their own,
-and say nothing. Nothing here communicates.
+`ranks.world` asks before it takes this process to be alone. Nothing here communicates.
 """
 
 from __future__ import annotations
@@ -10,9 +8,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .errors import UnsupportedOpError
-
-__all__ = ["Launched", "launched", "refuse_ranks"]
+__all__ = ["Launched", "launched"]
 
 # Launcher, the variable with the number of processes, and a variable that only processes started by
 # it have.
@@ -27,11 +23,19 @@ _LAUNCHERS = (
 
 
 class Launched(NamedTuple):
-    """How a process was started: the launcher, the number of processes, the variable with it."""
+    """How a process was started as one of several.
+
+    Attributes:
+        launcher: what started it.
+        size: number of processes.
+        variable: the variable of the environment that has it.
+        rank: number of this process, None if the launcher does not say it.
+    """
 
     launcher: str
     size: int
     variable: str
+    rank: int | None
 
 
 def launched() -> Launched | None:
@@ -39,23 +43,6 @@ def launched() -> Launched | None:
     for launcher, size, rank in _LAUNCHERS:
         number = os.environ.get(size, "").strip()
         if number.isdigit() and int(number) > 1 and os.environ.get(rank):
-            return Launched(launcher, int(number), size)
+            text = os.environ[rank].strip()
+            return Launched(launcher, int(number), size, int(text) if text.isdigit() else None)
     return None
-
-
-def refuse_ranks(owner: str) -> None:
-    """Raise UnsupportedOpError if this process is one of several.
-
-    `owner` is the function that the user called.
-
-    Raises:
-        UnsupportedOpError: a launcher started several processes, which do not communicate yet.
-    """
-    found = launched()
-    if found is not None:
-        raise UnsupportedOpError(
-            f"{owner}: {found.launcher} started this process as one of {found.size} "
-            f"({found.variable}={found.size}), and duograph does not communicate between processes "
-            f"yet: each would train a model of its own. Start one process, or unset "
-            f"{found.variable} to run them as programs of their own"
-        )

@@ -15,23 +15,26 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 
+from . import launcher
 from .compat import install
 from .errors import DuographError
+from .ranks.world import end_ranks
 
 __all__ = ["add_arguments", "main"]
 
-USAGE = "duograph run [--device NAME] [--mode MODE] (SCRIPT | -m MODULE) [ARGUMENT ...]"
+USAGE = "duograph run [-n N] [--device NAME] [--mode MODE] (SCRIPT | -m MODULE) [ARGUMENT ...]"
 EXAMPLES = """examples:
   duograph run train.py --epochs 3
   duograph run --device CPU --mode GRAPH train.py --device_target Ascend
   python -m duograph.run -m package.train --epochs 3
+  duograph run -n 4 train.py
 
 `import mindspore` means duograph in the program and in the Python processes that it
 starts, whether MindSpore itself is installed or not.
 
 exit status:
   that of the program; 1 if it raised an error; 2 for a mistake in the command line"""
-WITH_VALUE = ("--device", "--mode")
+WITH_VALUE = ("--device", "--mode", *launcher.WITH_VALUE)
 OURS = (__file__, runpy.__file__, "<frozen runpy>")  # files of the frames above the program's
 
 
@@ -59,14 +62,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if options.module is None and not os.path.exists(options.script):
         return _refuse(f"can't open file {os.path.abspath(options.script)!r}: no such file", 2)
+    size = launcher.wanted_ranks(options)
+    if isinstance(size, str):
+        return _refuse(size, 2)
+    if size > 1:
+        return launcher.start_ranks(size, options, _arguments_of_a_rank(options, rest))
+    launcher.prepare_rank()
     try:
         install(options.device, options.mode)
     except DuographError as error:
         return _refuse(str(error), 2)
     sys.excepthook = _from_program_on
-    if options.module is not None:
-        return _run_module(options.module, rest)
-    return _run_script(options.script, rest)
+    try:
+        if options.module is not None:
+            return _run_module(options.module, rest)
+        return _run_script(options.script, rest)
+    except SystemExit as ended:
+        end_ranks(ended.code)
+        raise
+
+
+def _arguments_of_a_rank(options: argparse.Namespace, rest: list[str]) -> list[str]:
+    """Return the arguments of `duograph run` that run the program in one rank."""
+    own = [f"--{name}={getattr(options, name)}" for name in ("device", "mode")
+           if getattr(options, name) is not None]  # fmt: skip
+    program = [options.script] if options.module is None else ["-m", options.module]
+    return [*own, *program, *rest]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module or package")
     parser.add_argument("script", nargs="?", metavar="SCRIPT", help="a file, folder or zip file")
+    launcher.add_rank_arguments(parser)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

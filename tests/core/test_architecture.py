@@ -52,7 +52,7 @@ LAYERS = [
     ("onnx",),
     ("train",),
     ("experimental",),
-    ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
+    ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run", "launcher",
      "compat.private_names", "compat.private_training", "compat.private_attention",
      "compat.argument_checks", "compat.shared_layers",
      "communication.comm_func", "runtime", "hal", "profiler"),

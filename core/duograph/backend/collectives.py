@@ -111,10 +111,10 @@ class Communicator(ABC):
         """
 
     @abstractmethod
-    def abort(self, reason: str) -> None:
+    def abort(self, reason: str, status: int = 1) -> None:
         """End the communication of all ranks now, because of an error on this one.
 
-        Where ranks are processes, this ends all of them, this one too, with a non-zero status.
+        Where ranks are processes, this ends all of them, this one too, with exit status `status`.
         """
 
     def all_reduce(self, data: Buffer, received: Buffer, reduction: str) -> Request | None:

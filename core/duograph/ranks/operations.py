@@ -29,11 +29,13 @@ _TEXT = 1024  # bytes of the description that ranks exchange if their calls diff
 
 
 def user_line() -> str:
-    """Return "FILE:LINE" of the innermost running line outside duograph."""
+    """Return " at FILE:LINE" of the innermost running line outside duograph; "" if none is."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    if frame.f_code.co_filename.startswith(_PACKAGE):
+        return ""
+    return f" at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class Operation:
@@ -41,7 +43,7 @@ class Operation:
 
     Attributes:
         text: what it is, such as ``AllReduce(sum) of float32 (3,)``; equal on all ranks.
-        line: the user's line that called it.
+        line: the user's line that called it, as `user_line` returns it.
         done: whether it is complete; then `result` or `error` is set.
     """
 
@@ -60,7 +62,7 @@ class Operation:
         own = hashlib.blake2b(self.text.encode(), digest_size=16).digest()
         found = yield from gathered(self.group.comm, np.frombuffer(own, np.uint8))
         if (found != found[0]).any():
-            said = f"{self.text} at {self.line}".encode()[:_TEXT].ljust(_TEXT)
+            said = f"{self.text}{self.line}".encode()[:_TEXT].ljust(_TEXT)
             texts = yield from gathered(self.group.comm, np.frombuffer(said, np.uint8))
             raise self._mismatch([t.tobytes().decode(errors="replace").strip() for t in texts])
         return (yield from steps)
@@ -96,7 +98,7 @@ class Operation:
 
     def where(self) -> str:
         """Return what is called, where and on which rank, for messages."""
-        return f"{self.text} at {self.line} on rank {self.group.world.rank}"
+        return f"{self.text}{self.line} on rank {self.group.world.rank}"
 
     def late(self, seconds: float) -> CommunicationError:
         """Return the error for an operation that was not complete at its deadline."""
@@ -130,8 +132,14 @@ class Queue:
         while self._waiting and self._waiting[0].advance(0.0):
             self._waiting.popleft()
 
-    def wait(self, operation: Operation, seconds: float) -> Any:
+    def wait(
+        self, operation: Operation, seconds: float, late: type[Exception] | None = None
+    ) -> Any:
         """Wait for an operation and for those before it; return its result.
+
+        Args:
+            late: what to raise after `seconds`, at which the operation goes on; None: the operation
+                has failed then.
 
         Raises:
             CommunicationError: it failed, or is not complete after `seconds`.
@@ -139,7 +147,7 @@ class Queue:
         while not operation.done:
             first = self._waiting[0]
             if not first.advance(seconds):
-                raise first.late(seconds)
+                raise first.late(seconds) if late is None else late()
             self._waiting.popleft()
             if first.error is not None:
                 raise first.error

@@ -8,7 +8,10 @@ in `thread_state.world`.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +26,7 @@ from . import transfers
 from .operations import Operation, Queue
 from .transfers import Array, Steps
 
-__all__ = ["WORLD_NAMES", "Group", "World", "forget_world", "group", "world"]
+__all__ = ["WORLD_NAMES", "Group", "World", "end_ranks", "forget_world", "group", "world"]
 
 WORLD_NAMES = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
 
@@ -41,8 +44,8 @@ class _Alone(Communicator):
     def split(self, ranks: Sequence[int]) -> Communicator:
         return self
 
-    def abort(self, reason: str) -> None:
-        del reason
+    def abort(self, reason: str, status: int = 1) -> None:
+        pass
 
 
 class Group:
@@ -282,6 +285,22 @@ class World:
             )
         return found
 
+    def end(self) -> None:
+        """Wait until all ranks have ended their programs, in which nobody waits for this one.
+
+        Raises:
+            CommunicationError: another rank waits in a collective that this rank will not call.
+        """
+        if self.broken is not None:
+            raise self.broken
+        several = {id(g): g for g in self.groups.values() if g.size > 1}
+        ends = [(g, g.start("the end of the program", _nothing())) for g in several.values()]
+        while ends:
+            for g, operation in ends:
+                with contextlib.suppress(TimeoutError):
+                    g.queue.wait(operation, 0.02, late=TimeoutError)
+            ends = [(g, operation) for g, operation in ends if not operation.done]
+
     def poll(self) -> None:
         """Advance what was started and is not complete, without blocking."""
         for each in self.groups.values():
@@ -325,6 +344,29 @@ def forget_world() -> None:
     _ALONE = World("none", _Alone())
 
 
+def _end(made: World) -> None:
+    """End the world of the process, when the process ends."""
+    try:
+        made.end()
+    except CommunicationError as error:
+        sys.stderr.write(f"duograph: rank {made.rank} has ended its program: {error}\n")
+        made.whole.comm.abort(str(error))
+
+
+def end_ranks(code: object) -> None:
+    """End all ranks if this one exits with another status than 0 while others may wait for it.
+
+    Args:
+        code: what `sys.exit` was called with.
+    """
+    if code in (None, 0) or _process_world is None or _process_world[1].size == 1:
+        return
+    if not isinstance(code, int):
+        sys.stderr.write(f"{code}\n")
+    status = code if isinstance(code, int) else 1
+    _process_world[1].whole.comm.abort(f"exit status {status}", status)
+
+
 def _connected() -> World:
     """Return the world that the first engine makes that claims this process."""
     found = launched()
@@ -337,6 +379,7 @@ def _connected() -> World:
         if reason is None:
             made = World(spec.name, spec.world())
             if made.size == found.size:
+                atexit.register(_end, made)
                 return made
             reason = f"it finds {made.size} ranks"
         reasons.append(f"{spec.name}: {reason}")

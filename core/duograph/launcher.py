@@ -1,0 +1,259 @@
+"""Starts the ranks of `duograph run -n N` on this machine, and watches them.
+
+An engine (`backend.collectives`) says which command line starts processes. The launcher passes
+signals on, ends all ranks if one is stopped for seconds, and leaves the rest to that command, which
+ends all ranks when one fails. In a rank, `prepare_rank` marks or redirects what it prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from .backend.collectives import engines, unavailable
+from .launched import launched
+
+__all__ = ["WITH_VALUE", "add_rank_arguments", "prepare_rank", "start_ranks", "wanted_ranks"]
+
+# Options of msrun that mean the same here, or nothing on one machine; all take a value.
+_MSRUN = {
+    "--master_addr": "address of the first machine; here it is this one",
+    "--master_port": "port of the first machine; ranks find each other without one",
+    "--node_rank": "number of this machine; 0",
+    "--join": "whether to wait for the ranks, which is always done",
+    "--cluster_time_out": "seconds in which ranks must connect; here they connect at once",
+    "--bind_core": "whether ranks are bound to cores; the operating system decides",
+}
+WITH_VALUE = ("-n", "--worker_num", "--local_worker_num", "--log_dir", *_MSRUN)
+
+_STOPPED_FOR = 3.0  # seconds after which a stopped rank ends the others
+_LABEL, _FOLDER = "DUOGRAPH_RANK_LABEL", "DUOGRAPH_RANK_LOGS"  # set for ranks by the launcher
+
+
+def add_rank_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that start several ranks to a parser."""
+    ranks = parser.add_argument_group("ranks", "start several processes that communicate")
+    ranks.add_argument(
+        "-n", "--worker_num", dest="ranks", type=_number, metavar="N", help="start N ranks"
+    )
+    ranks.add_argument(
+        "--local_worker_num", type=_number, metavar="N",
+        help="ranks of this machine; only as many as there are in all",
+    )  # fmt: skip
+    ranks.add_argument(
+        "--label", action="store_true", help="begin each line of output with the rank"
+    )
+    ranks.add_argument(
+        "--log_dir", metavar="FOLDER", help="write the output of rank R to FOLDER/worker_R.log"
+    )
+    for name, about in _MSRUN.items():
+        ranks.add_argument(name, metavar="VALUE", help=f"accepted for msrun: {about}")
+
+
+def _number(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}; wanted a number of ranks, 1 or more")
+    return int(text)
+
+
+def wanted_ranks(options: argparse.Namespace) -> int | str:
+    """Return the number of ranks to start, 1 in a process that is a rank; or what is wrong."""
+    asked: int = options.ranks or options.local_worker_num or 1
+    here: int = options.local_worker_num or asked
+    if launched() is not None:
+        return 1
+    if here != asked:
+        return (
+            f"got {asked} ranks, of which {here} on this machine; wanted all of them here. Start "
+            "ranks on several machines with mpiexec --hostfile FILE python -m duograph.run ..."
+        )
+    return asked
+
+
+def start_ranks(size: int, options: argparse.Namespace, program: Sequence[str]) -> int:
+    """Start ranks that run a program, and wait for them.
+
+    Args:
+        size: number of ranks.
+        options: of the command line.
+        program: the arguments of `duograph run` for each rank.
+
+    Returns:
+        The exit status: 0 if all ranks ended well.
+    """
+    command = [sys.executable, "-m", "duograph.run", *program]
+    reasons = []
+    for spec in engines().values():
+        if spec.launch is None:
+            continue
+        reason = unavailable(spec)
+        if reason is None:
+            try:
+                return _watched(spec.launch(size, command), _environment(options))
+            except FileNotFoundError as error:
+                reason = str(error)
+        reasons.append(f"{spec.name}: {reason}")
+    why = "; ".join(reasons) or "no engine that starts processes is installed"
+    sys.stderr.write(f"duograph run: cannot start {size} ranks: {why}\n")
+    return 2
+
+
+def _environment(options: argparse.Namespace) -> dict[str, str]:
+    """Return the environment of the ranks."""
+    found = dict(os.environ)
+    if options.label:
+        found[_LABEL] = "1"
+    if options.log_dir:
+        folder = pathlib.Path(options.log_dir).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        found[_FOLDER] = str(folder)
+    return found
+
+
+def _watched(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Run a command that starts ranks; return its exit status.
+
+    SIGINT and SIGTERM are passed on. If this process is killed, the command ends (on Linux).
+    """
+    process = subprocess.Popen(command, env=environment, preexec_fn=_end_with_parent)
+    before = {
+        number: signal.signal(number, lambda n, _: process.send_signal(n))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    stopped: dict[int, float] = {}
+    try:
+        while True:
+            try:
+                status = process.wait(0.25)
+                return status if status >= 0 else 128 - status
+            except subprocess.TimeoutExpired:
+                late = _stopped_longest(process.pid, stopped)
+            if late is not None:
+                sys.stderr.write(
+                    f"duograph run: {late} is stopped, and the other ranks wait for it; all end\n"
+                )
+                _kill(process)
+                return 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if process.poll() is None:
+            _kill(process)
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to end this process when its parent ends; runs in the child before the command."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # 1: PR_SET_PDEATHSIG
+
+
+def _descendants(process: int) -> dict[int, str]:
+    """Return the states of the processes below one, by process id; empty without /proc."""
+    parents: dict[int, tuple[int, str]] = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # the process has ended
+            continue
+        parents[int(path.parent.name)] = int(fields[1]), fields[0]
+    found: dict[int, str] = {}
+    for pid, (parent, state) in parents.items():
+        while parent in parents and parent != process:
+            parent = parents[parent][0]
+        if parent == process:
+            found[pid] = state
+    return found
+
+
+def _stopped_longest(process: int, since: dict[int, float]) -> str | None:
+    """Return the name of a descendant that has been stopped too long, or None.
+
+    `since` is when each of them was first seen stopped; it is updated.
+    """
+    now = time.monotonic()
+    states = _descendants(process)
+    for pid in [p for p in since if states.get(p) != "T"]:
+        del since[pid]
+    for pid, state in states.items():
+        if state == "T" and now - since.setdefault(pid, now) > _STOPPED_FOR:
+            rank = _variable(pid, ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
+            return f"process {pid}" if rank is None else f"rank {rank} (process {pid})"
+    return None
+
+
+def _variable(process: int, names: Sequence[str]) -> str | None:
+    """Return the first of these variables in the environment of a process, or None."""
+    try:
+        lines = pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    values = dict(line.decode(errors="replace").partition("=")[::2] for line in lines)
+    return next((values[n] for n in names if n in values), None)
+
+
+def _kill(process: subprocess.Popen[Any]) -> None:
+    """End a process and all below it."""
+    for pid in (*_descendants(process.pid), process.pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    process.wait()
+
+
+# ---- in a rank -----------------------------------------------------------------------------------
+
+
+class _Labelled:
+    """A text stream that begins every line with a label, and writes whole lines at once."""
+
+    def __init__(self, stream: TextIO, label: str) -> None:
+        self._stream, self._label, self._line = stream, label, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        if lines:
+            self._stream.write("".join(f"{self._label}{line}\n" for line in lines))
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def finish(self) -> None:
+        """Write what is left of a last line."""
+        if self._line:
+            self.write("\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def prepare_rank() -> None:
+    """Mark or redirect the output of this rank as the launcher was asked to."""
+    found = launched()
+    if found is None or found.rank is None:
+        return
+    folder = os.environ.get(_FOLDER)
+    if folder is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        log = os.open(os.path.join(folder, f"worker_{found.rank}.log"), mode, 0o644)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+    if _LABEL in os.environ:
+        for name in ("stdout", "stderr"):
+            made = _Labelled(getattr(sys, name), f"[rank {found.rank}] ")
+            atexit.register(made.finish)
+            setattr(sys, name, made)
