@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..op import Op
     from .added_kernels import KernelSpec
     from .collectives import CollectivesSpec
+    from .observers import Observer
     from .protocol import BackendSpec
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "duograph_collectives",
     "duograph_decompositions",
     "duograph_kernels",
+    "duograph_observers",
     "duograph_ops",
     "duograph_passes",
 ]
@@ -73,6 +75,11 @@ def duograph_kernels() -> KernelSpec | Sequence[KernelSpec]:  # type: ignore[emp
 @hookspec
 def duograph_collectives() -> CollectivesSpec | Sequence[CollectivesSpec]:  # type: ignore[empty-body]
     """Return the spec of the plugin's communication engine, or a list of specs."""
+
+
+@hookspec
+def duograph_observers() -> Observer | Sequence[Observer]:  # type: ignore[empty-body]
+    """Return observers of all kernels, copies and compilations, from now on."""
 
 
 @hookspec

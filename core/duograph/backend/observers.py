@@ -68,6 +68,8 @@ class Work:
         spans: source locations of a compiled kernel, several for a fused region; each has `file`
             and `line`.
         detail: further facts by name, for people.
+        sites: where a profile found the user's line: lists [depth of the stack, code, offset, uses
+            before the next check, checks]. For the profiler alone.
     """
 
     kind: str
@@ -80,6 +82,7 @@ class Work:
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     spans: tuple[Any, ...] = ()
     detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sites: list[list[Any]] = dataclasses.field(default_factory=list, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -382,28 +385,25 @@ def reporting(
 # ---- the user's line -----------------------------------------------------------------------------
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_own_files: dict[str, bool] = {}
 
 
-def _is_own(file: str) -> bool:
-    """Return whether code of a file belongs to the framework; remember the answer."""
-    own = file.startswith((_ROOT, "<duograph", "<frozen", contextlib.__file__))
-    _own_files[file] = own
-    return own
+class _OwnFiles(dict[str, bool]):
+    """Whether code of a file belongs to the framework, by file name; computed at first use."""
+
+    def __missing__(self, file: str) -> bool:
+        own = file.startswith((_ROOT, "<duograph", "<frozen", contextlib.__file__))
+        self[file] = own
+        return own
+
+
+own_files = _OwnFiles()
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """Return the innermost of a frame and its callers that is not code of duograph; None if all."""
-    known = _own_files
-    while frame is not None:
-        file = frame.f_code.co_filename
-        own = known.get(file)
-        if own is None:
-            own = _is_own(file)
-        if not own:
-            return frame
+    while frame is not None and own_files[frame.f_code.co_filename]:
         frame = frame.f_back
-    return None
+    return frame
 
 
 def line_at(frame: FrameType | None) -> tuple[str, int]:

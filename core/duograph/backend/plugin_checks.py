@@ -35,6 +35,7 @@ __all__ = [
     "checked_copy",
     "checked_dlpack_device",
     "checked_import",
+    "checked_observers",
     "checked_specs",
     "copying",
     "error_text",
@@ -91,6 +92,22 @@ def _is_int(value: object) -> bool:
 
 
 # ---- specs ---------------------------------------------------------------------------------------
+
+
+def checked_observers(found: object) -> Sequence[observers.Observer]:
+    """Return the observers that a plugin's `duograph_observers` hook returned.
+
+    Raises:
+        BackendError: it returned something else.
+    """
+    given = found if isinstance(found, (list, tuple)) else (found,)
+    for observer in given:
+        if not isinstance(observer, observers.Observer):
+            raise BackendError(
+                f"duograph_observers returned {shown_value(observer)}; wanted an Observer, or a "
+                "list of them"
+            )
+    return given
 
 
 def checked_specs(found: object) -> tuple[BackendSpec, ...]:

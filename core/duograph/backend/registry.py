@@ -23,8 +23,14 @@ from .._locks import importing, new_lock
 from ..errors import ArgumentError, BackendError, BackendUnavailable, DeviceError
 from ..runtime_state import runtime_state, thread_state
 from ..types import Device
-from . import hookspecs
-from .plugin_checks import backend_problem, checked_specs, error_text, shown_value
+from . import hookspecs, observers
+from .plugin_checks import (
+    backend_problem,
+    checked_observers,
+    checked_specs,
+    error_text,
+    shown_value,
+)
 from .protocol import SEAM_VERSION, Backend, BackendSpec
 
 if TYPE_CHECKING:
@@ -182,6 +188,8 @@ def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryP
         _check_hooks(module)
         hook = getattr(module, "duograph_backend", None)
         specs = () if hook is None else checked_specs(hook())
+        hook = getattr(module, "duograph_observers", None)
+        watching = () if hook is None else checked_observers(hook())
         take_in = [check(module) for check in on_plugin]
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
         if manager.has_plugin(name):
@@ -194,6 +202,8 @@ def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryP
         return
     for take in take_in:
         take()
+    for observer in watching:
+        observers.add(observer)
     for spec in specs:
         _add(spec, point)
 

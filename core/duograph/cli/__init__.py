@@ -37,8 +37,8 @@ __all__ = ["main", "parser"]
 
 # In the order of `duograph --help`.
 COMMANDS = (
-    run, show, profile, bench, tune, devices, doctor, cache, plugins, conformance, new_backend, convert,
-    info, check, completion,
+    run, show, profile, bench, tune, devices, doctor, cache, plugins, conformance, new_backend,
+    convert, info, check, completion,
 )  # fmt: skip
 
 EPILOG = """examples:

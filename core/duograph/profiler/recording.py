@@ -14,20 +14,27 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from ..backend import registry
-from ..backend.observers import DeviceTimer, Marks, Observer, Work, line_of, user_frame
+from ..backend.observers import DeviceTimer, Marks, Observer, Work, line_of, own_files, user_frame
 
 __all__ = ["MemorySample", "Range", "Record", "Recorder"]
 
 clock = time.perf_counter_ns
 _thread = threading.get_ident
+_getframe = sys._getframe
 # Asking for the memory in use may take this share of the time at most, and is never more frequent
 # than this, in nanoseconds.
 _SHARE = 100
 _PERIOD = 100_000
+# A line is trusted after so many walks of the stack, and looked up again for each so many events.
+_TRUSTED = 4
+_CHECKED = 32
+_MOST_SITES = 8
+# Values that are stored for an event.
+_STRIDE = 7
 
 # A place in Python code: a code object and the byte offset of the instruction.
 Place = tuple[CodeType, int]
@@ -114,25 +121,75 @@ class Recorder(Observer):
         self._next_sample = 0
         self._sampling = 1 << 62  # the least nanoseconds that a sample took
         self._room = limit
-        self._rows: list[tuple[Any, ...]] = []
+        self._values: list[Any] = []  # those of an event, `_STRIDE` of them, after another's
+        self._extend = self._values.extend
 
     # ---- being told -----------------------------------------------------------------------------
 
     def take(self, work: Work, begin: int, end: int, marks: Marks | None) -> None:
+        """Store an event. This costs every kernel some 0.3 us, so it calls as little as it can.
+
+        Values of several events are stored in one flat list, because the garbage collector would
+        visit a tuple per event again and again.
+        """
         if self._room <= 0:
             self._drop(1)
             return
         self._room -= 1
-        place: Place | tuple[Place, ...] | None = None
+        code: Any = None
+        offset: Any = 0
         if self._stack:
-            place = _places(sys._getframe(1))
+            code = _places(sys._getframe(1))
         elif not work.spans:
-            frame = user_frame(sys._getframe(1))
-            if frame is not None:
-                place = frame.f_code, frame.f_lasti
-        self._rows.append((work, begin, end, _thread(), place, marks))
+            for site in work.sites:
+                try:
+                    frame = _getframe(site[0])
+                except ValueError:  # the stack is not as deep
+                    continue
+                offset = site[2]
+                if frame.f_code is site[1] and frame.f_lasti == offset:
+                    site[3] = left = site[3] - 1
+                    if left > 0:
+                        code = site[1]
+                    break
+            if code is None:
+                code, offset = self._walk(work, _getframe(0))
+        self._extend((work, begin, end, _thread(), code, offset, marks))
         if self._memory and end >= self._next_sample:
             self.sample(work.device)
+
+    def _walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
+        """Return the code and offset of the user's frame below `take`, and remember its depth.
+
+        Making the objects of all frames between takes longer than many kernels. So once an event
+        has been found a few times by the same instruction at the same depth of the stack, `take`
+        looks at that depth alone, and walks again now and then. If another walk then finds another
+        line, this short cut is never taken again.
+        """
+        depth = 0
+        while frame is not None and own_files[frame.f_code.co_filename]:
+            frame, depth = frame.f_back, depth + 1
+        if frame is None:
+            return None, 0
+        code, offset = frame.f_code, frame.f_lasti
+        for site in work.sites:
+            if site[:3] == [depth, code, offset]:
+                if site[3] <= 0:
+                    site[4] += 1
+                    site[3] = _CHECKED if site[4] >= _TRUSTED else 1
+                if work.sites[0] is not site:  # asking for a depth that is not there takes long
+                    work.sites.remove(site)
+                    work.sites.insert(0, site)
+                return code, offset
+        outer: FrameType | None = frame
+        while outer is not None:  # what looked like the user's line is only a caller of it
+            for site in work.sites:
+                if outer is not frame and site[1] is outer.f_code and site[2] == outer.f_lasti:
+                    site[4] = -(1 << 60)
+            outer = outer.f_back
+        if len(work.sites) < _MOST_SITES:
+            work.sites.append([depth, code, offset, 1, 1])
+        return code, offset
 
     def take_program(self, works: Sequence[Work], times: Any) -> None:
         count = len(times)
@@ -141,13 +198,15 @@ class Recorder(Observer):
             self._drop(count - room)
             times, count = times[:room], room
         self._room -= count
-        place: Place | tuple[Place, ...] | None
+        code: Any = None
+        offset = 0
         if self._stack:
-            place = _places(sys._getframe(1))
+            code = _places(sys._getframe(1))
         else:
             frame = user_frame(sys._getframe(1))
-            place = None if frame is None else (frame.f_code, frame.f_lasti)
-        self._rows.append((works, times, None, _thread(), place, None))
+            if frame is not None:
+                code, offset = frame.f_code, frame.f_lasti
+        self._extend((works, times, None, _thread(), code, offset, None))
         if self._memory and clock() >= self._next_sample:
             self.sample(works[0].device)
 
@@ -190,7 +249,9 @@ class Recorder(Observer):
 
     def records(self) -> list[Record]:
         """Return all events in the order in which they began."""
-        found = [record for row in list(self._rows) for record in _records(row)]
+        values = list(self._values)
+        rows = zip(*[values[k::_STRIDE] for k in range(_STRIDE)])
+        found = [record for row in rows for record in _records(*row)]
         return sorted(found, key=lambda r: (r.begin, -r.end))
 
     def __len__(self) -> int:
@@ -207,15 +268,17 @@ def _places(frame: Any) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _records(row: tuple[Any, ...]) -> Iterator[Record]:
+def _records(
+    what: Any, begin: Any, end: Any, thread: int, code: Any, offset: int, marks: Marks | None
+) -> Iterator[Record]:
     """Yield the events of one stored row; waits for a device that keeps its own times."""
-    what, begin, end, thread, place, marks = row
     stack: tuple[tuple[str, int], ...] = ()
-    if place is not None and place.__class__ is tuple and place and isinstance(place[0], tuple):
-        stack = tuple([_line(*each) for each in place])
+    callers: tuple[tuple[str, int], ...] = ()
+    if isinstance(code, tuple):
+        stack = tuple([_line(*each) for each in code])
         callers = stack[:1]
-    else:
-        callers = () if place is None or not place else (_line(*place),)
+    elif code is not None:
+        callers = (_line(code, offset),)
     if isinstance(what, Work):
         yield Record(what, begin, end, thread, _lines(what) or callers, stack, _elapsed(marks))
         return

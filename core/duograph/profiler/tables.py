@@ -27,6 +27,7 @@ __all__ = [
     "grouped",
     "kernel_text",
     "line_text",
+    "own_times",
     "op_text",
     "table_text",
 ]
@@ -64,9 +65,9 @@ class Row:
     share: float | None = None
     bound: str = ""
 
-    def add(self, record: Record) -> None:
-        """Add one event to the sums."""
-        seconds = record.duration / 1e9
+    def add(self, record: Record, nanoseconds: int) -> None:
+        """Add one event to the sums, with its own time."""
+        seconds = nanoseconds / 1e9
         self.calls += 1
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
@@ -168,14 +169,35 @@ def grouped(
             raise ArgumentValueError(f"table: got {name}={value!r}; wanted one of {wanted}")
     name_of = GROUPS[by]
     rows: dict[tuple[str, str], Row] = {}
-    for record in records:
+    for record, own in own_times(records):
         key = name_of(record), record.work.device
-        rows.setdefault(key, Row(*key)).add(record)
+        rows.setdefault(key, Row(*key)).add(record, own)
     for row in rows.values():
         found = (limits or {}).get(row.device)
         if found is not None and (row.nbytes or row.flops):
             row.compare(found)
     return sorted(rows.values(), key=SORTS[sort])
+
+
+def own_times(records: Iterable[Record]) -> list[tuple[Record, int]]:
+    """Return each event with its time in nanoseconds, without that of events inside it.
+
+    A compilation contains others, and Python code that a compiled function calls runs kernels.
+
+    Args:
+        records: in the order in which they began.
+    """
+    found: list[list[Any]] = []
+    stacks: dict[int, list[list[Any]]] = {}
+    for record in records:
+        stack = stacks.setdefault(record.thread, [])
+        while stack and stack[-1][0].end <= record.begin:
+            stack.pop()
+        if stack and stack[-1][0].kind in ("compile", "python"):
+            stack[-1][1] -= record.end - record.begin
+        found.append([record, record.duration])
+        stack.append(found[-1])
+    return [(record, max(own, 0)) for record, own in found]
 
 
 def table_text(rows: Sequence[Row], whole: float, title: str, most: int | None) -> str:
