@@ -37,7 +37,7 @@ def test_a_new_backend_works_at_once(site, tmp_path):
     done = site.command(line)
     assert done.returncode == 0, done.stderr
     assert "--device Frob" in done.stdout
-    assert site.command(line).returncode == 1  # it is there already
+    assert site.command(line).returncode == 2  # it is there already
     assert "letters and digits" in site.command([*line[:-2], "../x"]).stderr
     made = site.folder / "made"
     assert not [f for f in made.rglob("*") if f.is_file() and "emplate" in f.read_text()]
