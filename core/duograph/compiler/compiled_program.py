@@ -228,7 +228,7 @@ class CompiledProgram:
         given = (self.device, watch, self.level, self.notes)
         if self._only_arguments:
             return lower_program(dataclasses.replace(self.graph, single=True), *given)
-        return lower_program(self.graph, *given, self._updates(), self._unwritten())
+        return lower_program(self.graph, *given, self.updates(), self.unwritten())
 
     def _use(self, executable: Executable, observed: bool) -> None:
         """Run an executable of the graph from now on; `observed`: it reports to observers.
@@ -248,7 +248,7 @@ class CompiledProgram:
             self._rest = functools.cache(lambda: _Route(rest(), self.inputs))
         self._bound = _Bound(None, [], self._whole)
 
-    def _updates(self) -> dict[int, int]:
+    def updates(self) -> dict[int, int]:
         """Return output position -> input position for tensors that the function writes.
 
         The input is the value of such a tensor before the call, the output its value after the
@@ -264,7 +264,7 @@ class CompiledProgram:
         once = collections.Counter(i for i, _ in pairs)
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
-    def _unwritten(self) -> list[int]:
+    def unwritten(self) -> list[int]:
         """Return the positions of graph inputs that are state tensors the function never sets."""
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
         return [
@@ -361,7 +361,7 @@ class CompiledProgram:
             if self._arguments_then_state:
                 handles = [*[x._buf for x in leaves], *[x._buf for x in self.state], *values]
             else:
-                handles = self._read(leaves, numbers, containers)
+                handles = self.read(leaves, numbers, containers)
                 handles += values
         try:
             if route.run_donating is None:
@@ -425,7 +425,7 @@ class CompiledProgram:
                 return self._rest(), values
         return self._whole, ()
 
-    def _read(
+    def read(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
     ) -> list[Handle]:
         """Return the handles and objects to pass for all inputs of the program, in graph order."""

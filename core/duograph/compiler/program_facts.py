@@ -71,10 +71,10 @@ def page_facts(
     main = _main_source(function)
     if program is not None:
         names = _parameters(program, function)
-        updates, state = program._updates(), program._unwritten()
+        updates, state = program.updates(), program.unwritten()
         handles = None
         if slots is not None and not program.effects:
-            handles = program._read(slots.leaves, slots.numbers, slots.containers)
+            handles = program.read(slots.leaves, slots.numbers, slots.containers)
         data["programs"].append(
             _program(graphs, "Function", program.graph, program, names, updates, state, handles)
         )
