@@ -51,7 +51,7 @@ clock = time.perf_counter_ns
 _thread = threading.get_ident
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class Work:
     """What a kernel, copy or compilation does; equal calls of a program share one object.
 
@@ -68,8 +68,6 @@ class Work:
         spans: source locations of a compiled kernel, several for a fused region; each has `file`
             and `line`.
         detail: further facts by name, for people.
-        sites: where a profile found the user's line: lists [depth of the stack, code, offset, uses
-            before the next check, checks]. For the profiler alone.
     """
 
     kind: str
@@ -82,7 +80,12 @@ class Work:
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     spans: tuple[Any, ...] = ()
     detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    sites: list[list[Any]] = dataclasses.field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        # where recorders found the user's line: (depth of the stack, code, offset); and how often,
+        # by id of the code and offset
+        self.sites: list[tuple[int, CodeType, int]] = []
+        self.walks: dict[tuple[int, int], tuple[int, CodeType]] = {}
 
 
 @dataclasses.dataclass(frozen=True)

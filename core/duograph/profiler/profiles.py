@@ -140,8 +140,8 @@ class profile:
                 return
             self._running = True
             self._step = 0
-            self._step_began = time.perf_counter_ns()
             self._enter(self._action())
+            self._step_began = time.perf_counter_ns()
 
     def stop(self) -> None:
         """End recording, and hand the results over; warn if it does not run."""

@@ -29,10 +29,11 @@ _getframe = sys._getframe
 # than this, in nanoseconds.
 _SHARE = 100
 _PERIOD = 100_000
-# A line is trusted after so many walks of the stack, and looked up again for each so many events.
+# A line is trusted after so many walks of the stack; of so many events one is walked nevertheless.
 _TRUSTED = 4
-_CHECKED = 32
+_CHECKED = 128
 _MOST_SITES = 8
+_NEVER = -(1 << 60)
 # Values that are stored for an event.
 _STRIDE = 7
 
@@ -132,27 +133,24 @@ class Recorder(Observer):
         Values of several events are stored in one flat list, because the garbage collector would
         visit a tuple per event again and again.
         """
-        if self._room <= 0:
+        room = self._room
+        if room <= 0:
             self._drop(1)
             return
-        self._room -= 1
+        self._room = room - 1
         code: Any = None
         offset: Any = 0
         if self._stack:
             code = _places(sys._getframe(1))
         elif not work.spans:
-            for site in work.sites:
-                try:
-                    frame = _getframe(site[0])
-                except ValueError:  # the stack is not as deep
-                    continue
-                offset = site[2]
-                if frame.f_code is site[1] and frame.f_lasti == offset:
-                    site[3] = left = site[3] - 1
-                    if left > 0:
-                        code = site[1]
-                    break
-            if code is None:
+            try:
+                for depth, code, offset in work.sites:
+                    frame = _getframe(depth)
+                    if frame.f_code is code and frame.f_lasti == offset and room % _CHECKED:
+                        break
+                else:
+                    code, offset = self._walk(work, _getframe(0))
+            except ValueError:  # the stack is not as deep
                 code, offset = self._walk(work, _getframe(0))
         self._extend((work, begin, end, _thread(), code, offset, marks))
         if self._memory and end >= self._next_sample:
@@ -172,23 +170,17 @@ class Recorder(Observer):
         if frame is None:
             return None, 0
         code, offset = frame.f_code, frame.f_lasti
-        for site in work.sites:
-            if site[:3] == [depth, code, offset]:
-                if site[3] <= 0:
-                    site[4] += 1
-                    site[3] = _CHECKED if site[4] >= _TRUSTED else 1
-                if work.sites[0] is not site:  # asking for a depth that is not there takes long
-                    work.sites.remove(site)
-                    work.sites.insert(0, site)
-                return code, offset
-        outer: FrameType | None = frame
-        while outer is not None:  # what looked like the user's line is only a caller of it
-            for site in work.sites:
-                if outer is not frame and site[1] is outer.f_code and site[2] == outer.f_lasti:
-                    site[4] = -(1 << 60)
+        walks = work.walks
+        # what looked like the user's line, and was only a caller of it, is never trusted again
+        outer = frame.f_back
+        while outer is not None:
+            walks[id(outer.f_code), outer.f_lasti] = _NEVER, outer.f_code
             outer = outer.f_back
-        if len(work.sites) < _MOST_SITES:
-            work.sites.append([depth, code, offset, 1, 1])
+        count = walks.get((id(code), offset), (0, code))[0] + 1
+        walks[id(code), offset] = count, code  # the code stays, so that its id is not used again
+        site = depth, code, offset
+        others = [s for s in work.sites if s != site and walks[id(s[1]), s[2]][0] > 0]
+        work.sites = [site, *others][:_MOST_SITES] if count >= _TRUSTED else others
         return code, offset
 
     def take_program(self, works: Sequence[Work], times: Any) -> None:
