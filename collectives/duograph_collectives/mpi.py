@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import time
 import types
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -98,6 +99,7 @@ class MpiCommunicator(Communicator):
     def abort(self, reason: str, status: int = 1) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        time.sleep(0.2)  # so that the launcher prints this output before its own
         self._comm.Abort(status)
 
     def all_reduce(self, data: Buffer, received: Buffer, reduction: str) -> Request | None:

@@ -33,7 +33,7 @@ if get_rank() == 1:
 
 if how == "program":
     rank = get_rank()
-    ms.jit(lambda x: ops.AllReduce()(x * 2) if rank else ops.AllReduce()(x + 2))(x)
+    ms.jit(lambda x: ops.AllGather()(x * 2) if rank else ops.AllReduce()(x + 2))(x)
 if how == "group":
     create_group("pair", [0, 1])
     if get_rank() == 0:

@@ -146,7 +146,9 @@ def test_messages(mode: int) -> None:
             run = lambda x: ops.Send(3, 1)(x * 2)  # noqa: E731
         else:
             run = lambda x: ops.Receive(3, 0, (2,), ms.float32)() + x  # noqa: E731
-        return (ms.jit(run) if mode == COMPILED else run)(x).asnumpy()
+        call = ms.jit(run) if mode == COMPILED else run
+        call(x * 5)
+        return call(x).asnumpy()
 
     sent, received = run_ranks(program, 2)
     np.testing.assert_array_equal(sent, [2.0, 4.0])
@@ -323,6 +325,18 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "another dtype": (
         on_rank_1(lambda: ops.AllReduce()(ms.Tensor([1]))), CommunicationError, "int64",
     ),
+    "another program": (
+        lambda: ms.jit(
+            lambda x: ops.AllGather()(x) if comm.get_rank() else ops.AllReduce()(x)
+        )(ms.Tensor([1.0])),
+        CommunicationError, "different programs: collective 1 is rank 0: all_reduce.*rank 1: all_g",
+    ),
+    "a longer program": (
+        lambda: ms.jit(
+            lambda x: ops.AllReduce()(ops.AllReduce()(x)) if comm.get_rank() else ops.AllReduce()(x)
+        )(ms.Tensor([1.0])),
+        CommunicationError, "collective 2 is rank 0: nothing more; rank 1: all_reduce",
+    ),
     "another reduction": (
         on_rank_1(lambda: ops.AllReduce("min")(ms.Tensor([1.0]))), CommunicationError, r"\(min\)",
     ),
@@ -370,7 +384,8 @@ def test_deadline_names_op_line_and_rank(mode: int) -> None:
         else:
             time.sleep(1.0)
 
-    text = r"AllReduce\(sum\) of float32 \(1,\) at .*test_local.py:\d+ on rank 0 waited 0.3 s"
+    what = r"comparing compiled programs" if mode == COMPILED else r"AllReduce\(sum\) of float32"
+    text = what + r".* at .*test_local.py:\d+ on rank 0 waited 0.3 s"
     with pytest.raises(CommunicationError, match=text):
         run_ranks(program, 2)
 

@@ -65,6 +65,10 @@ FAILURES = {
     "stop": (1, "rank 1 .* is stopped"),
     "hang": (1, r"AllReduce\(sum\) .*failing_ranks.py:\d+ on rank 0 waited 2 s for rank 1"),
     "differ": (1, r"call different collectives: rank 0: AllReduce.*; rank 1: AllGather"),
+    "program": (
+        1, r"different programs: collective 1 is rank 0: all_reduce.*sum.* "
+        r"at .*failing_ranks.py:\d+; rank 1: all_gather\(",
+    ),
     "group": (1, r"'pair' call different collectives: rank 0: AllReduce.*; rank 1: the end"),
 }  # fmt: skip
 

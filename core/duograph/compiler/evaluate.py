@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from ..effects import Communicates
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
@@ -242,6 +243,10 @@ class _Tracing:
         writes = self._writes()
         require_present(ev, reachable)
         graph = ev.root.whole(self.outputs)
+        if Communicates() in graph.effects:
+            from ..ops.collective_primitives import with_comparison  # loaded with the first of them
+
+            graph = with_comparison(graph)
         entries = ev.inputs.entries
         written = {id(v) for kind, v, _ in writes if kind == "state"}
         for tensor in [v for kind, v in entries if kind == "state"]:

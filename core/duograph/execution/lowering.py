@@ -228,11 +228,13 @@ class Lowering:
             given = [s for s in operands if s != -1]
             return self.graph(inner, given, set(), is_result)
         if call is None:
-            call = PreparedCall(
-                fallback(self.backend, op, types, node.attributes, self.device, results)
-            )
+            run = fallback(self.backend, op, types, node.attributes, self.device, results)
+            if op.effects and node.span is not None:
+                run = with_source_span(run, node.span)
+            call = PreparedCall(run)
         slots = self.step(node, call, operands, types, results, pure)
-        if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
+        small = node.single and results[0].size <= CONSTANT_LIMIT
+        if small and not operands and not is_result and not op.effects:
             (step,) = self.checked([self.steps.pop()])
             self.constants[slots[0]] = step.call.run()
         return slots

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
+from ..dtype import DType, int32
 from ..effects import Communicates
 from ..errors import GradientError, ShapeError
+from ..ir.graph import Graph, GraphNode
 from ..op import op
 from ..ranks.world import world
 from ..tensor import Tensor
@@ -173,6 +174,83 @@ def _(x, lengths, received, group):
 @all_to_all.bprop
 def _(x, out, dout, lengths, received, group):
     return (all_to_all(dout, lengths=received, received=lengths, group=group),)
+
+
+# ---- comparing compiled programs -----------------------------------------------------------------
+
+
+class Plan:
+    """The collectives of one program in one group, in program order; an attribute of a node.
+
+    Attributes:
+        lines: op, operand types and attributes of each, the same on all ranks.
+        places: " at FILE:LINE" of each.
+    """
+
+    __slots__ = ("lines", "places")
+
+    def __init__(self, lines: Sequence[str], places: Sequence[str]) -> None:
+        self.lines, self.places = tuple(lines), tuple(places)
+
+    def __repr__(self) -> str:
+        return f"plan of {len(self.lines)}"
+
+
+@op(name="compare_collectives", differentiable=False, **_OPTIONS)
+def compare_collectives(group: str, plan: Plan):
+    """Graph op: raise an error on all ranks of a group if their programs have other collectives.
+
+    Ranks compare each plan once. The only result is 0, which nothing reads.
+    """
+
+
+@compare_collectives.infer
+def _(group, plan):
+    return (TensorType.of((), int32),)
+
+
+@compare_collectives.reference
+def _(group, plan):
+    world().group("jit", group).compare(plan.lines, plan.places)
+    return (np.zeros((), np.int32),)
+
+
+def with_comparison(graph: Graph) -> Graph:
+    """Return the graph of a program that first compares its collectives with other ranks.
+
+    Programs of ranks may differ in everything else. Those that send or receive messages differ by
+    nature, and are not compared.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    if not _collect(graph, found, ""):
+        return graph
+    nodes, types = list(graph.nodes), list(graph.types)
+    for group, calls in found.items():
+        plan = Plan([c[0] for c in calls], [c[1] for c in calls])
+        attributes = {"group": group, "plan": plan}
+        nodes.insert(0, GraphNode(compare_collectives, (), attributes, (len(types),), False))
+        types.append(TensorType.of((), int32))
+    return Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
+
+
+def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str) -> bool:
+    """Add the collectives of a graph to `found`, by group; return False if it has messages."""
+    for node in graph.nodes:
+        if node.op in (send, receive):
+            return False
+        if node.op.effects == (Communicates(),):
+            kinds = ", ".join(str(graph.types[i]) for i in node.operands if i is not None)
+            options = ", ".join(f"{k}={v!r}" for k, v in sorted(node.attributes.items()))
+            place = "" if node.span is None else f" at {node.span.file}:{node.span.line}"
+            calls = found.setdefault(node.attributes["group"], [])
+            calls.append((f"{inside}{node.op.name}({kinds}) {options}", place))
+        for i, each in enumerate(node.graphs):
+            if not _collect(each, found, f"{inside}{node.op.name}[{i}] "):
+                return False
+    return True
+
+
+# ---- messages ------------------------------------------------------------------------------------
 
 
 @op(name="send", differentiable=False, **_OPTIONS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import os
 import sys
 from collections.abc import Sequence
@@ -139,11 +140,42 @@ class Group:
         text = f"Receive of {_shown(like)} from rank {source}"
         return self.start(text, _receive(self.comm, like, source, tag, text), False)
 
-    def gather_bytes(self, data: bytes) -> list[bytes]:
-        """Return the bytes of all ranks, which may differ in length."""
+    def gather_bytes(self, data: bytes, text: str = "gathering bytes") -> list[bytes]:
+        """Return the bytes of all ranks, which may differ in length; `text` says why."""
         if self.size == 1:
             return [data]
-        return self.run("gathering bytes", _gather_bytes(self.comm, data))
+        return self.run(text, _gather_bytes(self.comm, data))
+
+    def compare(self, lines: Sequence[str], places: Sequence[str]) -> None:
+        """Compare what a program will call with the programs of the other ranks, once.
+
+        Args:
+            lines: the collectives, which must be equal on all ranks.
+            places: where the user's source calls each of them.
+
+        Raises:
+            CommunicationError: a rank has other lines; it names the first that differs.
+        """
+        text = "\n".join(lines)
+        if (self.name, text) in self.world.compared:
+            return
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        found = self.gather_bytes(digest, "comparing compiled programs")
+        if len(set(found)) > 1:
+            located = "\n".join(a + b for a, b in zip(lines, places, strict=True))
+            texts = [b.decode().split("\n") for b in self.gather_bytes(located.encode())]
+            plain = [b.decode().split("\n") for b in self.gather_bytes(text.encode())]
+            longest = max(map(len, plain))
+            padded = [p + ["nothing more"] * (longest - len(p)) for p in plain]
+            at = next(i for i in range(longest) if len({p[i] for p in padded}) > 1)
+            said = [t[at] if at < len(t) else "nothing more" for t in texts]
+            shown = "; ".join(f"rank {r}: {s}" for r, s in zip(self.ranks, said, strict=True))
+            self.world.broken = CommunicationError(
+                f"the ranks of {self.name!r} compile different programs: collective {at + 1} is "
+                f"{shown}. Every rank must call the same collectives in the same order"
+            )
+            raise self.world.broken
+        self.world.compared.add((self.name, text))
 
     def barrier(self) -> None:
         """Wait until all ranks of the group have called this."""
@@ -204,7 +236,7 @@ class World:
         broken: the error after which no collective can run; None: there was none.
         parallel: the options of `set_auto_parallel_context`, of threads that act as ranks.
         machines: names of the machines by rank, None until somebody asks.
-        compared: numbers of the programs that all ranks have compared.
+        compared: groups and texts of the programs that all their ranks have compared.
     """
 
     def __init__(self, engine: str, comm: Communicator) -> None:
@@ -216,7 +248,7 @@ class World:
         self.broken: CommunicationError | None = None
         self.parallel: dict[str, Any] = {}
         self.machines: list[bytes] | None = None
-        self.compared: set[int] = set()
+        self.compared: set[tuple[str, str]] = set()
 
     def create_group(self, name: str, ranks: Sequence[int]) -> None:
         """Form a named group of ranks; those ranks wait for each other.
