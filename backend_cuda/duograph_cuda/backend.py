@@ -31,7 +31,7 @@ from .cudnn_operations import CONVOLUTIONS, OPERATIONS
 from .device import CudaDevice, Memory
 from .driver import Driver, problem
 from .products import uses_tf32
-from .queues import Queues
+from .queues import Queues, StreamTimer
 from .staging import LARGEST
 
 __all__ = ["Cuda"]
@@ -247,6 +247,9 @@ class Cuda(GridBackend):
             if found is None:  # only one: a second one, collected later, would reset the gate
                 found = self._queues[device_id] = Queues(device)
             return found
+
+    def timer(self, device_id: int) -> StreamTimer:
+        return StreamTimer(self.streams(device_id))
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from duograph.backend.observers import DeviceTimer
 from duograph.backend.streams import Streams
 
 if TYPE_CHECKING:
@@ -64,6 +65,20 @@ class _End:
 
     def __del__(self) -> None:
         self.gate.choose(0, self.thread)
+
+
+class StreamTimer(DeviceTimer):
+    """The clock of a CUDA device: timed events in the stream of the thread."""
+
+    def __init__(self, queues: Queues) -> None:
+        self.queues = queues
+
+    def mark(self) -> Any:
+        return self.queues.mark()
+
+    def elapsed(self, begin: Any, end: Any) -> int:
+        self.queues.synchronize_event(end)
+        return max(0, int(self.queues.elapsed_time(begin, end) * 1e6))
 
 
 class Queues(Streams):
@@ -133,6 +148,10 @@ class Queues(Streams):
             record.look()
 
     # ---- events ---------------------------------------------------------------------------------
+
+    def mark(self) -> Any:
+        """Record a timed event behind the work so far of this thread's stream; return it."""
+        return self.record_event(self._local.stream, True)
 
     def record_event(self, stream: Any, timing: bool) -> Any:
         while self.old_events:

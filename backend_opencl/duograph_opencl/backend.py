@@ -16,7 +16,7 @@ from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
-from .device import Device
+from .device import Device, QueueTimer
 from .probe import probe
 from .programs import store_tiles
 
@@ -67,6 +67,10 @@ class OpenCL(GridBackend):
                 )
             found = self._open.setdefault(device_id, Device(usable[device_id]))
         return found
+
+    def timer(self, device_id: int) -> QueueTimer:
+        """Return the clock of an OpenCL device's queue."""
+        return self.device(device_id).timer()
 
     def tune(self, device_id: int) -> Iterator[str]:
         """Time each matmul tile size on an OpenCL device and store the best; yield report lines."""

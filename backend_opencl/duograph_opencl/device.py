@@ -18,6 +18,7 @@ import numpy as np
 import pyopencl as cl
 from duograph.backend.grid import Block, GridDevice, GroupTooLargeError, Pool, Scalar
 from duograph.backend.locks import new_lock
+from duograph.backend.observers import DeviceTimer
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph.types import Shape
 
@@ -78,6 +79,7 @@ class Device(GridDevice):
         self.options = _options(device, self.features)
         self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
+        self._noted = False  # whether the queue notes when its work began and ended
         self._sending: list[tuple[cl.Event, np.ndarray[Any, Any]]] = []
         self._lock = new_lock()
         limit, largest = _limit(device, self.features), self.features.buffer
@@ -277,6 +279,16 @@ class Device(GridDevice):
             raise self.failure("synchronize", error) from error
         self._sending.clear()
 
+    def timer(self) -> QueueTimer:
+        """Return the clock of the device's queue, which notes times from now on."""
+        with self._lock:
+            if not self._noted:
+                self.synchronize()
+                noting = cl.command_queue_properties.PROFILING_ENABLE
+                self.queue = cl.CommandQueue(self.context, self.cl_device, noting)
+                self._noted = True
+        return QueueTimer(self)
+
     def memory_stats(self) -> dict[str, int]:
         """Return the statistics of the device's memory pool, and how often data was copied."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
@@ -292,6 +304,22 @@ class Device(GridDevice):
         return (
             f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"
         )
+
+
+class QueueTimer(DeviceTimer):
+    """The clock of an OpenCL device: markers in its queue, which note when they are reached."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def mark(self) -> cl.Event:
+        self.device.alive()
+        return cl.enqueue_marker(self.device.queue)
+
+    def elapsed(self, begin: cl.Event, end: cl.Event) -> int:
+        self.device.alive()
+        end.wait()
+        return max(0, int(end.profile.end - begin.profile.end))
 
 
 def _options(device: cl.Device, features: Features) -> list[str]:

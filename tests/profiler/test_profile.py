@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import pathlib
 import threading
@@ -82,6 +83,25 @@ def test_kernels_of_a_program(device: str, mode: str) -> None:
     assert found <= {FIRST + 1, FIRST + 2} and FIRST + 2 in found
     assert all(file == __file__ for r in kernels for file, _ in r.lines)
     assert second.table(rows=None).count("\n") >= 3
+
+
+@pytest.mark.parametrize("device", ["OpenCL", "CUDA-emulated"])
+@pytest.mark.parametrize("mode", ["eager", "O1"])
+def test_devices_with_a_queue_keep_their_own_times(device: str, mode: str) -> None:
+    run, x = at(mode), operand(usable(device), (64, 64))
+    run(x, x)
+    with ms.profile() as p:
+        run(x, x)
+    kernels = [r for r in p.records() if r.kind == "kernel"]
+    times = [r.device_time for r in kernels]
+    assert all(t is not None and 0 <= t <= p.seconds * 1e9 for t in times)
+    events = p.trace()["traceEvents"]
+    (process,) = {e["pid"] for e in events if e["args"].get("name") == f"{device}:0"}
+    own = [e for e in events if e["ph"] == "X" and e["pid"] == process]
+    assert [e["name"] for e in own] == [e["name"] for e in events
+                                        if e.get("cat") == "kernel" and e not in own]  # fmt: skip
+    ends = [(e["ts"], e["ts"] + e["dur"]) for e in own]
+    assert all(a[1] <= b[0] + 1e-3 for a, b in itertools.pairwise(ends))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -219,6 +219,7 @@ class profile:
         if recorder in recorders:
             recorders.remove(recorder)
         if not recorder.quiet:
+            recorder.wait()
             self._window.end = time.perf_counter_ns()
             if self._memory:
                 for device in {sample.device for sample in recorder.samples}:

@@ -122,6 +122,7 @@ class Recorder(Observer):
         self._next_sample = 0
         self._sampling = 1 << 62  # the least nanoseconds that a sample took
         self._room = limit
+        self._queued: dict[str, Marks] = {}  # the last work of each device with a queue
         self._values: list[Any] = []  # those of an event, `_STRIDE` of them, after another's
         self._extend = self._values.extend
 
@@ -153,6 +154,8 @@ class Recorder(Observer):
             except ValueError:  # the stack is not as deep
                 code, offset = self._walk(work, _getframe(0))
         self._extend((work, begin, end, _thread(), code, offset, marks))
+        if marks is not None:
+            self._queued[work.device] = marks
         if self._memory and end >= self._next_sample:
             self.sample(work.device)
 
@@ -201,6 +204,11 @@ class Recorder(Observer):
         self._extend((works, times, None, _thread(), code, offset, None))
         if self._memory and clock() >= self._next_sample:
             self.sample(works[0].device)
+
+    def wait(self) -> None:
+        """Wait until devices with a queue have finished the work that was recorded."""
+        for timer, begin, end in list(self._queued.values()):
+            timer.elapsed(begin, end)
 
     def name_range(self, found: Range) -> None:
         """Store a range or a mark of the user."""
