@@ -275,7 +275,7 @@ def test_fused_epilogue_has_the_bits_of_o0(product, epilogue, dtype, level):
     # order
     near = 1e-5 if product == "matmul turned" and dtype == "float32" else 0.0
     kernels = compare(lambda x, y, *rest: follow(compute(x, y), *rest), xs, level, near)
-    assert kernels[0] == "1 fused regions, 1 kernels, 1 regions as epilogues of products", kernels
+    assert kernels[0] == "1 fused region, 1 kernel, 1 after a matmul or convolution", kernels
     assert not any("step by step" in line for line in kernels), kernels
 
 
@@ -392,7 +392,7 @@ def test_inference_enters_native_code_once(level):
         net.norm.gamma.set_data(net.norm.gamma * 1.5 + 1)
         net.a.bias.set_data(net.a.bias - 2)
     said = compiled.explain(x).kernels
-    assert "4 regions as epilogues of products" in said[0], said
+    assert "4 after a matmul or convolution" in said[0], said
     before = lib.dg_program_crossings()
     compiled(x)
     assert lib.dg_program_crossings() == before + 1
@@ -425,7 +425,7 @@ def test_training(level):
     np.testing.assert_allclose(wanted[0], found[0], rtol=1e-4)
     for a, b in zip(wanted[1], found[1], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
-    assert "regions as epilogues of products" in found[2][0], found[2]
+    assert "after a matmul or convolution" in found[2][0], found[2]
 
 
 @needs_compiler

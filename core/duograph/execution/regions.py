@@ -59,9 +59,21 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedC
             found.update(dict.fromkeys(same, call))
     missing = collections.Counter(call for call in calls if isinstance(call, str))
     regions = [body for same in bodies.values() for body in same]
-    line = f"{len(regions)} fused regions, {len(calls) - missing.total()} kernels"
+    line = f"{_counted(len(regions), 'fused region')}, "
+    line += _counted(len(calls) - missing.total(), "kernel")
     line += "".join(_kinds(regions, backend))
-    return found, [line, *(f"{count} run op by op: {reason}" for reason, count in missing.items())]
+    return found, [
+        line,
+        *(
+            f"{_counted(count, 'region')} without a kernel, run op by op: {reason}"
+            for reason, count in missing.items()
+        ),
+    ]
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return "1 kernel", "2 kernels", and so on."""
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[PreparedCall | str]:
@@ -83,7 +95,7 @@ def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[Prepar
             for call, body in zip(calls, bodies)
         ]
 
-    name = f"compile {len(bodies)} fused region{'s' * (len(bodies) > 1)}"
+    name = f"compile {_counted(len(bodies), 'fused region')}"
     with reporting("compile", name, repr(device)):
         found = answer(backend, "compile", ask)
     return [found] * len(bodies) if isinstance(found, str) else found
@@ -100,7 +112,7 @@ def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
         return not row_length(node, operand)
 
     kinds: dict[str, Callable[[Graph, GraphNode], bool]] = {
-        "regions as epilogues of products": lambda body, node: node.op.name in backend.epilogues,
+        "after a matmul or convolution": lambda body, node: node.op.name in backend.epilogues,
         "read through indices": lambda body, node: node.op.traits.gather is not None,
         "end in sums of columns": columns,
         "end in scatters": lambda body, node: node.op.traits.scatter is not None,

@@ -684,7 +684,7 @@
 
   const built = () => program().kernels.filter(kernel => kernel.built).length;
   const unbuilt = () => program().notes.filter(note => note.includes("run op by op:"))
-    .map(note => note.replace(/^\d+ run op by op: /, "The backend says: ") + ".").join(" ");
+    .map(note => note.replace(/^\d+ regions? without a kernel, run op by op: /, "The backend says: ") + ".").join(" ");
 
   const WORDS = /(\/\*[\s\S]*?\*\/|\/\/[^\n]*)|(#[^\n]*)|\b(const|int|float|double|void|for|while|if|else|return|static|inline|restrict|DG_KERNEL|i64|i32|i16|i8|u8|u16|u32|u64|f32|f64|f16|bf16|b8)\b|\b(0x[0-9a-fA-F]+|\d+\.?\d*(?:e[+-]?\d+)?f?)\b/g;
 
