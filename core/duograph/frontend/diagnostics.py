@@ -125,8 +125,9 @@ def located(error: E, spans: Sequence[Span]) -> E:
 def forget_marks(error: BaseException) -> None:
     """Delete the attributes that record an error's location, so that it can be located again.
 
-    Called when an error leaves the outermost call of compiled code: the user may catch the error
-    and raise it again elsewhere. `located` and `mark_source` set these attributes.
+    `located` and `mark_source` set these attributes. They are deleted when the error leaves the
+    outermost call of compiled code, because the user may catch the error and raise it again
+    elsewhere.
     """
     held = getattr(error, "__dict__", {})
     for name in (_MARK, SOURCE_ATTRIBUTE):
@@ -160,6 +161,7 @@ def is_located(error: BaseException) -> bool:
 
 
 def _message(error: BaseException) -> str:
+    """Return `str(error)`, or the name of the error's class if its `__str__` raises."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001  (a user's `__str__` may raise anything)
@@ -172,6 +174,10 @@ def _says_its_argument(error: BaseException) -> bool:
 
 
 def _note(error: BaseException, text: str) -> None:
+    """Add a text to an error as a note, once.
+
+    Python 3.10 prints no notes; there the text becomes the error's `__cause__`, if it has none.
+    """
     if text in getattr(error, "__notes__", ()):
         return  # one object, raised again
     if sys.version_info >= (3, 11):
@@ -190,7 +196,11 @@ def _note(error: BaseException, text: str) -> None:
 
 
 def location_text(spans: Sequence[Span], room: int = MAX_LOCATION) -> list[str]:
-    """Return the call chain and the innermost source line in at most `room` lines (4 or more)."""
+    """Return the text of an error's location: its call chain, then the source line with a caret.
+
+    The text has at most `room` lines, at least 4; calls in the middle of a long chain are left
+    out.
+    """
     calls = [f"  {span}" for span in spans]
     source = _caret(spans[-1])
     allowed = room - len(source)
@@ -203,6 +213,7 @@ def location_text(spans: Sequence[Span], room: int = MAX_LOCATION) -> list[str]:
 
 
 def _caret(span: Span) -> list[str]:
+    """Return the source line of a span, cut to WIDTH columns, and a line with carets below it."""
     raw = span.text.encode()
     start = len(raw[: span.column].decode(errors="ignore"))
     end = len(raw[: span.end_column].decode(errors="ignore"))
@@ -256,6 +267,7 @@ def unsupported(
 
 
 def _syntax_kind(name: str) -> str:
+    """Return whether a class of `ast`, given by name, is a "statement" or "expression"; else ""."""
     found = getattr(ast, name, None)
     if not isinstance(found, type):
         return ""
@@ -370,6 +382,7 @@ def code_end(line: str) -> int:
 
 
 def _type_of(value: Any) -> TensorType | None:
+    """Return a tensor type: the value itself, or the type of a tensor; None for other values."""
     if isinstance(value, TensorType):
         return value
     found = getattr(value, "_type", None)

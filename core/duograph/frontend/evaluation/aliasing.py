@@ -1,11 +1,11 @@
-"""Refuses writes in place to a tensor that a graph condition may have chosen among several.
+"""Refuses in-place writes to a tensor that may be one of several.
 
-After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value. The
-write is therefore refused while code or an object from outside can still reach y or z. They may
-exist before the condition or be made in a branch of it. `host` and `identity` use the same records
-to refuse that such an x is stored in an outside object, or compared with `is`. `join`,
-`branch_ends`, `graph_loops` and `recursion` record which tensors a value may be. The module never
-changes a tensor.
+After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so
+the write would change neither. It is refused while any code can still reach y or z. These
+*candidates* of x may exist before the condition or be made in a branch of it. `host` and
+`identity` use the same records to refuse that such an x is stored in an object from outside the
+function, or compared with `is`. `join`, `branch_ends`, `graph_loops` and `recursion` record the
+candidates. The module never changes a tensor.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from ..values.functions import Function
 
 
 def tensor_behind(ev: Evaluation, value: Value) -> Value:
-    """Return the tensor that received `value` by an in-place write of a branch; else `value`.
+    """Return the tensor into which a branch wrote the given value in place, else the value itself.
 
-    It is the tensor whose identity `note_candidates` must record.
+    Example: a branch runs `t[0] = 1`. The value of t at the end of the branch is a new graph
+    value; `tensor_behind` of that value is t. `note_candidates` takes tensors, not the values that
+    were written into them.
     """
     origin = ev.origins.get(id(value))
     return value if origin is None else origin[1]
@@ -56,17 +58,18 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
 
 
 def may_have_object(ev: Evaluation, value: Value) -> bool:
-    """Return whether Python may hold, at run time, the object of a tensor or of a candidate.
+    """Return whether Python code may hold a Tensor object of a tensor or of its candidates.
 
-    A candidate is a tensor that `value` may turn out to be at run time.
+    The candidates are the tensors that `value` may turn out to be at run time. If Python code
+    holds a Tensor object, an in-place write must reach that object.
     """
     return any(_has_object(ev, x) for x in possibilities(ev, value).values())
 
 
 def _has_object(ev: Evaluation, tensor: Value) -> bool:
-    """Return whether Python holds an object of a tensor when the graph runs.
+    """Return whether Python code holds a Tensor object of this tensor when the graph runs.
 
-    True for arguments, tensors from outside, and tensors that were given to Python code.
+    True for arguments, tensors from outside the function, and tensors that a host call received.
     """
     if id(tensor) in ev.host_objects:
         return True
@@ -77,7 +80,11 @@ def _has_object(ev: Evaluation, tensor: Value) -> bool:
 
 
 def reachable_alias(ev: Evaluation, target: Value) -> bool:
-    """Return whether code can reach another tensor that may be the same as `target` at run time."""
+    """Return whether code can reach another tensor that is perhaps the same as `target`.
+
+    Two tensors are perhaps the same if one is a candidate of the other, or if both have a
+    candidate in common.
+    """
     mine = possibilities(ev, target)
     found = {
         id(made): made
@@ -102,7 +109,7 @@ def possibilities(ev: Evaluation, value: Value) -> dict[int, Value]:
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
-    """Yield the tensors that the evaluated program or outside code can still reach.
+    """Yield the tensors that evaluated code or Python code outside the function can still reach.
 
     Args:
         found: the tensors of interest by id; others may be yielded, too.

@@ -42,8 +42,8 @@ _OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
     """Trace the expression `owner.name` and return its value.
 
-    Attributes of objects from outside are captured. A property or `__getattr__` of the user is
-    evaluated from source.
+    Attributes of objects from outside the function are captured. A property or `__getattr__` of
+    the user is evaluated from source.
 
     Args:
         node: the attribute's syntax, for the name in messages.
@@ -108,7 +108,7 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
 
 
 def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
-    """Return the value that the function itself has assigned to an outside object's attribute."""
+    """Return what the function itself assigned to an attribute of an object from outside."""
     value = ev.outside.values[key]
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
@@ -120,7 +120,8 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
 def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
     """Return an attribute of an object that evaluated code made.
 
-    A value that the class holds, such as a method, is captured: the class is from outside.
+    A value found in the class, such as a method, is captured, because the class itself is from
+    outside the function.
     """
     if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
         ev.captures.class_attribute(type(owner), name)
@@ -177,7 +178,7 @@ def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, V
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
-    """Return an attribute of an object from outside, by Python's rules of lookup."""
+    """Return an attribute of an object from outside the function, by Python's rules of lookup."""
     intercepted = special_method(ev, owner, "__getattribute__")
     if intercepted is not None:
         return call(ev, intercepted, (owner, name), {})
@@ -235,7 +236,14 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
 
 
 def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value) -> Value:
-    """Return the `__dict__` of an outside object as a dict that may only be read."""
+    """Return the `__dict__` of an object from outside the function, as a read-only copy.
+
+    Args:
+        held: that `__dict__`.
+
+    Raises:
+        UnsupportedSyntaxError: the function also assigns attributes of the object.
+    """
     written = any(where == id(held) for _, where, _ in ev.outside.written)
     if written or ev.outside.writes_to(owner):
         raise _unmodelled(owner, "__dict__", "got the dict of an object whose attributes it sets")
@@ -245,9 +253,9 @@ def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value
 
 
 def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
-    """Return the error for an attribute operation that compiled code cannot follow.
+    """Return the error for an attribute operation that cannot become a graph node.
 
-    At LAX the function then runs line by line.
+    At syntax level LAX this error makes the whole function run line by line.
     """
     return UnsupportedSyntaxError(
         f"setattr: {what} inside jit: {name!r} of {type(owner).__name__}",
@@ -257,7 +265,7 @@ def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
 
 
 def _label(name: str, node: Value) -> str:
-    """Return the name of an attribute in messages."""
+    """Return how messages name an attribute: as in the source, `net.size`, else by its name."""
     return f"{ast.unparse(node.value)}.{name}" if isinstance(node, ast.Attribute) else name
 
 
@@ -266,7 +274,7 @@ def _native(owner: Value, name: str) -> Value:
 
 
 def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
-    """Capture an attribute of an object from outside and return its value."""
+    """Capture an attribute of an object from outside the function and return its value."""
     label = _label(name, node)
     found = read_outside(ev, "attribute", owner, name, value, label)
     if isinstance(value, (Parameter, Cell)) or (name in _ALWAYS_KEYED and isinstance(owner, Cell)):
@@ -277,7 +285,7 @@ def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, nod
 
 
 def _staged_property(owner: Value, name: str) -> bool:
-    """Return whether attribute `name` is a property of a class that is not duograph's."""
+    """Return whether an attribute is a property of a user's class, whose getter must be traced."""
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
@@ -331,8 +339,8 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     """Trace `owner.name = value`: done now for objects of evaluated code, else by a graph node.
 
     Raises:
-        UnsupportedSyntaxError: at STRICT, the attribute of an outside object is no Parameter; or a
-            Parameter or Cell is assigned to a Cell.
+        UnsupportedSyntaxError: at syntax level STRICT, the attribute of an object from outside the
+            function is no Parameter; or a Parameter or Cell is assigned to a Cell.
     """
     if isinstance(owner, Parameter) and id(owner) not in ev.owned.tensors:
         raise UnsupportedSyntaxError(
@@ -445,7 +453,7 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 
 
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
-    """Trace `del owner.name`; refuse the deletion if the object is from outside."""
+    """Trace `del owner.name`; refuse the deletion if the object is from outside the function."""
     get_attribute(ev, owner, name)
     kind: Value = type(owner)
     plain = kind.__delattr__ is object.__delattr__ and name in getattr(owner, "__dict__", ())

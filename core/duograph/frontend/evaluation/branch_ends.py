@@ -20,10 +20,11 @@ from .aliasing import note_candidates
 def value_at_end(
     ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
 ) -> Value:
-    """Return a value with the in-place changes that a branch made to it.
+    """Return what a value is at the end of a branch, in-place changes by the branch included.
 
     A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
-    existed before stay the same object unless `deep`: their content is a change of its own.
+    existed before the branch stay the same object unless `deep`: their content is joined
+    separately.
 
     Args:
         changes: the locations that the branch wrote, with their content at its end.
@@ -60,7 +61,10 @@ def value_at_end(
 
 
 def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
-    """Record that a branch wrote a graph value into an eager tensor; return the graph value."""
+    """Record which eager tensor a branch wrote a graph value into; return the graph value.
+
+    `aliasing.tensor_behind` looks the tensor up.
+    """
     ev.origins[id(now)] = (now, tensor)
     return now
 
@@ -94,11 +98,14 @@ def items_at_end(
 def content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
-    """Return the content of a written location, with in-place changes that the branch made.
+    """Return the content of a location at the end of a branch, in-place changes included.
+
+    Example: the branch appends a tensor t to a list and then writes t in place. The content of the
+    list has the new value of t.
 
     Args:
         location: a location that the branch wrote.
-        value: its content at the end of the branch.
+        value: its content at the end of the branch, without the in-place changes.
         child: the builder of the branch's graph.
     """
     if location.kind in ("list", "dict"):

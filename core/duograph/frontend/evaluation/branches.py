@@ -85,13 +85,14 @@ def run_and_undo(
 
 
 def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bool:
-    """Return whether a changed location belongs to an object made at depth `depth` or deeper.
+    """Return whether a changed location belongs to an object that a branch itself made.
 
-    The depth is that of nested graphs: such an object does not exist outside the branch.
+    No code after the branch can reach such an object, so its changes need no join.
 
     Args:
         location: the variable, attribute, container or tensor that was changed.
         before: its earlier content.
+        depth: the nesting depth of the branch's graph.
     """
     owner = location.owner
     if isinstance(owner, Scope):
@@ -120,9 +121,10 @@ def select(
         then, orelse: evaluate a branch; both return a value, or both a `Flow`.
         what: the name of the result in messages.
         names: the names of the branches in messages, else first.
-        own: the variables of the function being evaluated; a branch that returns drops them.
-        late: whether reading a name that only one branch binds is allowed, with a check that it is
-            bound when the graph runs.
+        own: the local variables of the function being evaluated. What a branch that returns has
+            assigned to them is not joined.
+        late: whether code may read a variable that only one branch binds; a node then checks that
+            it is bound when the graph runs.
     """
     known = set(ev.host_objects)
     branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
@@ -166,10 +168,11 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
 def _drops(result: Value, location: Location, own: Value) -> bool:
     """Return whether no code after a branch can read what the branch assigned to a location.
 
-    This is so if the branch raises, or returns from the function whose variables are `own`.
+    This is so if the branch raises, or if it returns and the location is a local variable.
 
     Args:
-        result: the result of the branch.
+        result: what evaluating the branch returned.
+        own: the local variables of the function that the branch is in.
     """
     if not isinstance(result, Flow):
         return False
@@ -206,13 +209,19 @@ def _joined_location(
 
 
 def is_outside_location(ev: Evaluation, location: Location) -> bool:
-    """Return whether a location belongs to an object that existed before the function ran."""
+    """Return whether a location is a name or attribute from outside, or a copied container.
+
+    A copied container stands for a list, dict or set from outside the function.
+    """
     owner = location.owner
     return owner is ev.outside.values or id(owner) in ev.copies.originals
 
 
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
-    """Return whether evaluated code made both values, as objects of one class with attributes."""
+    """Return whether evaluated code made both values, and both are instances of one class.
+
+    Only instances with a `__dict__` count.
+    """
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
         type(a) is type(b)
@@ -223,7 +232,7 @@ def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
 
 
 def _reached(run: Callable[[], Value]) -> Value:
-    """Trace a branch and return its result, or a `Flow` marked dead if the branch always raises."""
+    """Trace a branch; return its result, or a `Flow` marked `dead` if the branch always raises."""
     try:
         return run()
     except Dead:

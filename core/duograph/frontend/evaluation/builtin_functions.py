@@ -198,7 +198,7 @@ def _is_subclass(ev: Evaluation, x: Value, kinds: Value) -> Value:
 
 
 def _decides_itself(kinds: Value) -> bool:
-    """Return whether a class has a metaclass such as `ABCMeta`, whose code decides `isinstance`."""
+    """Return whether code of a metaclass answers `isinstance` for a class, as for `abc.ABC`."""
     return any(
         type(k) is not type
         and isinstance(k, type)
@@ -240,7 +240,7 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
 
 
 def _looks_up_later(ev: Evaluation, owner: Value) -> bool:
-    """Return whether only Python can tell, when the graph runs, if an attribute exists."""
+    """Return whether only Python can read an object's attributes, when the graph runs."""
     return is_live(ev, owner) or special_method(ev, owner, "__getattribute__") is not None
 
 
@@ -386,9 +386,10 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
 
 
 def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
-    """Return the items for which a function is true.
+    """Return the items for which `function(item)` is true, as `filter` does.
 
-    Raises NeedsValue if that depends on the graph.
+    Raises:
+        NeedsValue: a condition depends on graph values, so that the number of items is not known.
     """
     found = []
     for x in items:
@@ -403,7 +404,11 @@ def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
-    """Return an iterator at compile time over a value; over axis 0 if it is a tensor."""
+    """Return what iterates over a value in compiled code; a tensor is iterated over along axis 0.
+
+    Args:
+        iterate: the iterator function to use for values that are no tensors.
+    """
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
@@ -491,7 +496,7 @@ def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
 
 
 def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
-    """Convert a graph number, a tensor or nested lists of them to one graph tensor."""
+    """Convert a graph number, a tensor or nested lists of them to one graph tensor of a dtype."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         return data if wanted is None else data.astype(wanted)
@@ -522,8 +527,8 @@ _REFUSED = {
 def _python_only(name: str) -> Callable[..., Value]:
     """Return the replacement of a built-in function that the compiler cannot translate.
 
-    At STRICT it refuses the call; otherwise it appends a node that makes the call in Python. A
-    function that needs the caller's frame is always refused.
+    At syntax level STRICT it refuses the call; otherwise it appends a node that makes the call in
+    Python. A function that needs the caller's frame is always refused.
     """
     python = getattr(builtins, name)
 

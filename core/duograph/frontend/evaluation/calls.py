@@ -136,10 +136,11 @@ def _call_methodcaller(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> 
 
 @calls(functools._lru_cache_wrapper)
 def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call of an `lru_cache` function, as its result depends on earlier calls.
+    """Append a host call of an `lru_cache` function, and return its result.
 
-    Returns the result. A function that evaluated code has made is called now; at STRICT another one
-    is refused.
+    A host call is needed because the cache, and so the effects of a call, depend on earlier calls.
+    A function that evaluated code itself has made is called at compile time instead. At syntax
+    level STRICT any other one is refused.
     """
     if id(f) in ev.owned.objects:
         return native(ev, f, args, kwargs)
@@ -194,14 +195,14 @@ def _capture_options(ev: Evaluation, f: Value) -> None:
 
 
 def _framework_result(ev: Evaluation, found: Value) -> Value:
-    """Return the result of framework code; record an iterator or a view as made by this call."""
+    """Return the result of framework code; record that evaluated code made an iterator or view."""
     if hasattr(type(found), "__next__") or isinstance(found, WINDOWS):
         ev.owned.add(found)
     return found
 
 
 def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
-    """Return `f(*args, **kwargs)`; a host call runs it where the callable is a graph value."""
+    """Call `f(*args, **kwargs)`, for a host call whose callable is itself an argument."""
     return f(*args, **kwargs)
 
 
@@ -441,10 +442,10 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call another library's function now, or by a node when the graph runs; return its result.
+    """Call a function of another library, now or when the graph runs; return its result.
 
-    The call is deferred to the running graph if the function is impure, may change an object from
-    outside, or cannot work on the graph values among its arguments.
+    It becomes a host call if the function is impure, may change an object from outside the
+    function, or cannot compute with the graph values among its arguments.
     """
     if is_impure(f):
         if ev.strict:
@@ -554,15 +555,18 @@ def is_pure(f: Value) -> bool:
 
 
 def _only_stores(f: Value) -> bool:
-    """Return whether a callable only keeps its arguments, without reading anything of them."""
+    """Return whether a callable only stores its arguments and reads nothing of them."""
     return isinstance(f, type) and f in _STORES
 
 
 def _check_changed(ev: Evaluation, target: Value, name: str) -> None:
-    """Raise if a function may not change its argument while compiling; else journal the change.
+    """Save an argument in the journal before a function changes it; raise if it is from outside.
+
+    It is called for library functions that change their first argument, such as `heapq.heappush`,
+    before they run at compile time.
 
     Raises:
-        UnsupportedSyntaxError: the argument comes from outside.
+        UnsupportedSyntaxError: the argument comes from outside the function.
     """
     if isinstance(target, np.ndarray):
         check_array_changeable(ev, target, name)

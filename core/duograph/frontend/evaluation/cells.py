@@ -49,7 +49,7 @@ _FLAGS = {"set_train": "training", "set_grad": "requires_grad"}
 def check_changes_no_cell(
     ev: Evaluation, cell: Cell, method: str, args: Args, kwargs: Kwargs
 ) -> None:
-    """Raise if a framework method would change, while compiling, a Cell from outside.
+    """Raise if a method of the framework would change a Cell from outside while compiling.
 
     Setting a flag to the value that it has is allowed, as `set_train(True)` on a Cell in training.
 
@@ -193,9 +193,11 @@ def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> 
 
 
 def _known(changed: Value) -> Value:
-    """Return a hook's result unchanged; raise if it is an object that Python computes later.
+    """Return the result of a hook, which may be None, a Tensor or a tuple of them.
 
-    Whether the result is None must be known while compiling.
+    Raises:
+        UnsupportedSyntaxError: a host call computes the result, so that it is unknown while
+            compiling whether it is None.
     """
     if isinstance(changed, GraphObject):
         raise UnsupportedSyntaxError(

@@ -1,8 +1,9 @@
 """Evaluates item access on tensors, containers and objects, and methods of containers.
 
-A change of a container from outside is made on its copy, and a graph node repeats it on the
-original when the graph runs. A change whose target a graph condition decides is refused.
-Expressions, assignments and calls use this module; it never changes an object from outside.
+A change of a container from outside the function is made on its copy, and a graph node repeats it
+on the original when the graph runs. A change whose target a graph condition decides is refused.
+Expressions, assignments and calls use this module; it never changes an object from outside the
+function.
 """
 
 from __future__ import annotations
@@ -101,12 +102,15 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _is_outside_list(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an object from outside whose class is a subclass of `list`."""
+    """Return whether a value is from outside the function and of a subclass of `list`."""
     return isinstance(value, list) and is_outside(ev, value)
 
 
 def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
-    """Return `owner[index]` for an object from outside that is neither a Tensor nor copied."""
+    """Return `owner[index]` for an object from outside that is no Tensor and has no copy.
+
+    Lists, dicts and sets from outside have copies, on which evaluated code works.
+    """
     if isinstance(owner, tuple):
         return owner[index]
     if isinstance(owner, dict) and not is_live(ev, owner) and _lacks(owner, index):
@@ -126,7 +130,7 @@ def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _lacks(owner: dict[Value, Value], key: Value) -> bool:
-    """Return whether a dict has no such key; False for values that cannot be a key."""
+    """Return whether a dict has no such key; False for an unhashable key."""
     try:
         return not dict.__contains__(owner, key)
     except TypeError:
@@ -134,7 +138,7 @@ def _lacks(owner: dict[Value, Value], key: Value) -> bool:
 
 
 def _has_object(index: Value) -> bool:
-    """Return whether an index or slice holds a Python object known only at run time."""
+    """Return whether an index, or a part of it, is a Python object that only exists at run time."""
     if isinstance(index, tuple):
         return any(map(_has_object, index))
     if isinstance(index, slice):
@@ -230,8 +234,8 @@ def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Valu
     """Call `function(owner, *args)` now, which changes an object that evaluated code made.
 
     Raises:
-        UnsupportedSyntaxError: the object is a Cell from outside, or was made before the current
-            branch or loop.
+        UnsupportedSyntaxError: the object is a Cell from outside the function, or was made before
+            the current branch or loop.
     """
     if isinstance(owner, Cell) and id(owner) not in ev.owned.objects:
         raise UnsupportedSyntaxError(
@@ -281,11 +285,12 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
 
 
 def check_changeable(ev: Evaluation, owner: Value) -> None:
-    """Raise if a list, dict or set may not be changed; save its content in the journal.
+    """Save a list, dict or set in the journal before a change; raise if it may not be changed.
 
     Raises:
-        UnsupportedSyntaxError: a graph condition chose between the container and another, an
-            outside object already holds it, or it is the `__dict__` of an outside object.
+        UnsupportedSyntaxError: a graph condition chose between the container and another one; an
+            object from outside the function holds it already; or it is the `__dict__` of such an
+            object.
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
@@ -313,8 +318,8 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
     """Raise if a NumPy array may not be changed at compile time.
 
     Raises:
-        UnsupportedSyntaxError: at STRICT; or the array came from outside, or the change depends on
-            a graph condition.
+        UnsupportedSyntaxError: at syntax level STRICT; or the array came from outside the
+            function, or the change depends on a graph condition.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -330,8 +335,8 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Call a method of a list, dict or set at compile time and return its result.
 
-    The journal saves the content before a change. If the container is the copy of one from outside,
-    a graph node repeats the change on the original.
+    The journal saves the content before a change. If the container is the copy of one from outside
+    the function, a graph node repeats the change on the original.
     """
     method = getattr(owner, name)
     if name in IDENTITY_FIRST and type(owner) is list:
@@ -378,11 +383,11 @@ def _changed_in_part(owner: Value, name: str) -> UnsupportedSyntaxError:
 
 
 def _repeat_when_run(ev: Evaluation, outside: Value, name: str, args: Args, kwargs: Kwargs) -> None:
-    """Append a node that calls a method of a container from outside when the graph runs.
+    """Append a node that calls a method of a container from outside, such as `append`, at run time.
 
     Args:
-        outside: the container; for an argument of the compiled call, an object whose method `value`
-            returns its graph value.
+        outside: the container; for an argument of the compiled call, the `ArgumentContainer` whose
+            method `value` returns the graph value of the container.
     """
     if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(

@@ -46,7 +46,11 @@ class Evaluator(Evaluation):
         return call(self, function, args, kwargs)
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
+        """Raise if a graph tensor that is to be hashed may be a Tensor from outside the function.
+
+        Such a Tensor has a hash of its own, by which a dict or set from outside may have stored
+        it.
+        """
         check_hash(self, tensor)
 
     def before_write(self, tensor: Tensor) -> None:

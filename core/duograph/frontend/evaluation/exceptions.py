@@ -114,15 +114,18 @@ class _Made:
 
 
 def _own(ev: Evaluation, error: BaseException) -> None:
-    """Record that evaluated code made an error which it caught, unless it is from outside."""
+    """Record that evaluated code made an error, which is then made anew whenever it is raised.
+
+    An error from outside the function is not recorded: that very object is raised again.
+    """
     if id(error) not in ev.calls.raised_outside:
         ev.owned.add(error)
 
 
 def _recipe(ev: Evaluation, error: Value) -> _Made | None:
-    """Return what is needed to make an exception anew; None if the object itself is raised.
+    """Return what makes an exception anew at each run; None if the object itself must be raised.
 
-    An exception from outside is raised itself.
+    The object itself is raised if it is from outside the function.
     """
     if isinstance(error, BaseException) and id(error) in ev.owned.objects:
         return _Made(error)
@@ -233,7 +236,10 @@ def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
 
 
 def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
-    """Trace a `with` statement from context manager `i` on; return the `Flow` of the statement."""
+    """Trace the context managers of a `with` statement from number `i` on, then its body.
+
+    Returns the `Flow` of the statement.
+    """
     if i == len(node.items):
         return run_block(ev, frame, node.body)
     item = node.items[i]
@@ -272,7 +278,7 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
 
 
 def _cannot_leave() -> UnsupportedSyntaxError:
-    """Return the error for a `with` block whose body may raise only when the graph runs."""
+    """Return the error for a `with` block that may raise at run time, too late for `__exit__`."""
     return unsupported(
         "With",
         "The end of a `with` block after an error that depends on a Tensor cannot be compiled: "
@@ -281,10 +287,11 @@ def _cannot_leave() -> UnsupportedSyntaxError:
 
 
 def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
-    """Trace code that ends a `with` or `try` block; return (its result, whether it has effects).
+    """Evaluate `__exit__` or a `finally` block; return (its result, whether it has effects).
 
-    Effects are side effects of nodes, and writes to tensors or to objects from outside. If the
-    block raises when the graph runs, the graph ends before these effects.
+    Effects are side effects of nodes, and writes to tensors or to objects from outside the
+    function. If the body before it raises at run time, the graph ends there, and the effects would
+    be lost.
     """
     nodes = len(ev.builder.nodes)
     ev.journal.branches.append({})
@@ -342,7 +349,7 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
 
 def _unfinished() -> UnsupportedSyntaxError:
-    """Return the error for a `finally` whose `try` block may raise only when the graph runs."""
+    """Return the error for a `try` block that may raise at run time, when no `finally` can run."""
     return unsupported(
         "Try",
         "A `finally` block after an error that depends on a Tensor cannot be compiled: move the "
@@ -405,7 +412,10 @@ def _catches_index(ev: Evaluation, frame: Frame, node: ast.Try) -> bool:
 
 
 def _uncaught() -> UnsupportedSyntaxError:
-    """Return the error for an `except` around an error that only the running graph raises."""
+    """Return the error for an `except` clause around code that may raise at run time.
+
+    The clause is evaluated while compiling and cannot catch what the running graph raises.
+    """
     return unsupported(
         "Try",
         "An error that depends on a Tensor cannot be caught in compiled code: move the `try` "

@@ -52,7 +52,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
 
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
-    """Return the `Function` value of a `def` or `lambda` in traced code."""
+    """Return the `Function` value of a `def` or `lambda` in evaluated code."""
     source = frame.source.inner(node)
     a = node.args
     defaults = tuple(evaluate(ev, frame, d) for d in a.defaults)

@@ -38,10 +38,11 @@ from .join import Join, with_results
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Trace code into a child builder's graph, then undo the code's changes of variables.
+    """Trace code into the graph of `child`, then undo the code's changes of variables.
 
     Returns:
-        the result with copies of its tensors, and pairs (written location, content at the end).
+        the result, with its tensors copied so that later writes do not change them, and pairs
+        (written location, its content at the end of the code).
     """
     result, changes = run_and_undo(ev, child, lambda: mapped(run(), child.copy_of))
     return result, list(changes.values())

@@ -1,9 +1,10 @@
 """Loops whose condition the graph computes: each becomes one `while_loop` node.
 
-The node carries from iteration to iteration what an iteration writes. For each written variable a
-*plan* says how its value is passed on. `evaluation.loop_statements` calls `graph_loop`. The body is
-evaluated several times, until the types of the carried values are stable; it must never change
-state outside the loop meanwhile.
+What an iteration writes becomes a loop variable of the node. For each written variable, attribute
+or container a *plan* says how the loop passes its value to the next iteration: as graph values, as
+a constant, or not at all. `evaluation.loop_statements` calls `graph_loop`. The body is traced
+several times, until the types of the loop variables stay the same; meanwhile it must never change
+state outside the loop.
 """
 
 from __future__ import annotations
@@ -211,9 +212,9 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
 
 
 def _object_of_iteration(name: str) -> Unjoined:
-    """Return the marker of a variable bound to an object that a loop iteration made.
+    """Return the marker of a variable whose value is an object made anew by each loop iteration.
 
-    Reading the variable later raises an error.
+    The loop cannot pass such an object on; reading the variable later raises an error.
     """
     error = UnsupportedSyntaxError(
         f"variable {name!r} is an object that an iteration of the loop makes; compiled code cannot "
@@ -292,10 +293,10 @@ def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Val
 
 
 def _shared(ev: Evaluation, location: Location, old: Value, new: Value) -> list[Value]:
-    """Return the lists and dicts from outside that a variable may be after a loop.
+    """Return the lists and dicts from outside that a variable may refer to after a loop.
 
-    Marks them as ambiguous: evaluated code may not change them, as it is unknown whether the
-    variable would change, too.
+    Without knowing which of them the variable is, a change cannot be repeated on the right one. So
+    they are marked as ambiguous, and evaluated code may not change them from here on.
 
     Args:
         old: the value before an iteration.
@@ -312,7 +313,7 @@ def _shared(ev: Evaluation, location: Location, old: Value, new: Value) -> list[
 
 
 def _is_object(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an object of a user class that the traced code made."""
+    """Return whether a value is an object of a user class that the evaluated code made."""
     plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
     return id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain
 
@@ -329,7 +330,8 @@ class _Body:
         plans: per location, its loop plan.
         entered: the tensors with which an iteration starts, by id.
         first: the tensors with which the first iteration starts.
-        shared: per variable, the lists and dicts from outside that it may be after the loop.
+        shared: per variable, the lists and dicts from outside the function that it may be after
+            the loop.
     """
 
     builder: StagedBuilder
@@ -431,13 +433,14 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
 
 
 def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value], earlier: _Body) -> Value:
-    """Trace one loop iteration that starts from graph parameters for the loop-carried values.
+    """Trace one more iteration, with a parameter of the loop body for each loop-carried value.
 
     Args:
-        earlier: the trace before this one.
+        earlier: the trace of the body before this one.
+        step: evaluates the body.
 
     Returns:
-        whether there is another iteration.
+        whether there is another iteration, a flag.
     """
     for key, location in body.locations.items():
         entered = _at_entry(body.plans[key], body.builder)
@@ -465,7 +468,7 @@ def _holds_tensors(location: Location) -> bool:
 
 
 def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
-    """Record which older tensors a variable may be after a graph loop, for the alias checks.
+    """Record which older tensors a variable may be after a graph loop (see `aliasing`).
 
     These are the tensor from before the loop, and older tensors that an iteration assigns.
 
@@ -483,7 +486,11 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
 
 
 def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value]:
-    """Return which tensors a variable may be after an iteration that ends with the value `last`."""
+    """Return the older tensors that a loop variable may be whose iteration ended with `last`.
+
+    `last` may itself be the value of some loop variable at the start of the iteration. The result
+    then has all tensors with which loop variables start, since iterations may exchange variables.
+    """
     found: list[Value] = [tensor_behind(ev, last)]
     if id(last) in body.entered:  # iterations may exchange names
         found += body.first

@@ -1,8 +1,10 @@
-"""Host calls, graph nodes that run Python code, and the Tensor objects that such code holds.
+"""Host calls: graph nodes that run Python code, and the Tensor objects that such code holds.
 
 `run_on_host` appends a node with results, `append_effect` one without. The other modules of the
-evaluation call both for code that only Python can run. A node keeps its position in program order
-among the writes. Nothing here runs that code while compiling.
+evaluation call both for code that only Python can run. Such a node keeps its position in program
+order among the writes. Its arguments are stored as nested Python values in which *placeholders*
+(`Operand`, `Built`, `Snapshot`, `Held`) stand for what each run fills in. Nothing here runs that
+code while compiling.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ END_OF_ITERATION = "raise StopIteration"
 
 
 class Operand:
-    """Placeholder in a host call's nested arguments for input `index` of its graph node."""
+    """Placeholder, among a host call's arguments, for input number `index` of its graph node."""
 
     __slots__ = ("index",)
 
@@ -53,11 +55,12 @@ class Operands(list[Value]):
         self._of: dict[int, tuple[Operand, Value]] = {}  # by id of an object that lives
 
     def add(self, ev: Evaluation, value: Value, source: Value) -> Operand:
-        """Make a graph value an input of the node, if it is not one yet; return its placeholder.
+        """Make a graph value an input of the node, unless it is one; return its placeholder.
 
         Args:
             value: the graph value.
-            source: the tensor or host value that was passed; it identifies the input.
+            source: the tensor or graph number in the arguments that `value` stands for. One source
+                is one input, however often it occurs.
         """
         if id(source) not in self._of:
             self.append(ev.builder.bring(value))
@@ -66,16 +69,17 @@ class Operands(list[Value]):
 
 
 def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool = False) -> Value:
-    """Return a host call's arguments with graph values replaced by `Operand` placeholders.
+    """Return a host call's arguments with placeholders for all that only exists at run time.
 
-    A tensor from outside that the function has written is a graph value, too. Objects that each run
-    must make anew are replaced by `Built` or `Snapshot`, containers from outside by `Held`.
+    Graph values, and tensors from outside the function that it has written, become `Operand`s.
+    Objects that each run must make anew become `Built` or `Snapshot`, containers from outside
+    become `Held`.
 
     Args:
         value: the arguments, nested in lists, tuples and dicts.
         found: receives the graph values; `Operand(i)` stands for item i.
-        objects: Python code will keep the arguments, so that a tensor must be the one object that
-            represents it at run time (see `object_of`).
+        objects: whether Python code will store the arguments. A tensor must then be passed as the
+            one Tensor object that represents it at run time (see `object_of`).
 
     Raises:
         UnsupportedSyntaxError: an object of the evaluation that cannot be passed to Python code.
@@ -138,13 +142,17 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
 
 
 def check_known(ev: Evaluation, value: Value, kept: bool = False) -> None:
-    """Raise if only the running graph knows which outside list or dict a value is.
+    """Raise if a graph condition decides which of several lists or dicts a value is.
+
+    It is called where the identity of the value counts: the function returns it, stores it in an
+    object from outside, or compares it with `is`. Lists and dicts that evaluated code made do not
+    count, unless `kept`.
 
     Args:
-        kept: whether one of the objects that it may be is known to leave the function, too.
+        kept: whether other code, too, receives one of the objects that the value may be.
 
     Raises:
-        UnsupportedSyntaxError: it may be an object from outside.
+        UnsupportedSyntaxError: the value may be one of several objects.
     """
     of = ev.owned.chosen.get(id(value), ())
     if of and (kept or any(id(v) in ev.copies.originals for v in of)):
@@ -163,12 +171,14 @@ def refuse_wrapper(value: Value) -> None:
 
 
 def _give_away(ev: Evaluation, value: Value) -> None:
-    """Record that Python code will store a list, dict or set, so that it may not change later.
+    """Record that Python code will store a list, dict or set, which may not change after that.
 
-    Each run of the graph makes a new container for Python code.
+    Python code gets a new container at each run of the graph, which a later change would not
+    reach.
 
     Raises:
-        UnsupportedSyntaxError: Python code stores it already, and would get another one.
+        UnsupportedSyntaxError: other Python code stores the container already. It would get
+            another object.
     """
     if id(value) in ev.owned.kept and value:
         raise _not_for_python(value)
@@ -192,12 +202,12 @@ class Built:
 
 
 def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> Value:
-    """Return what the arguments of a host call hold for an object that evaluated code made.
+    """Return how the arguments of a host call represent an object that evaluated code made.
 
-    It is a placeholder if each run needs a new object, else the object itself.
+    That is a placeholder if each run needs a new object, else the object itself.
 
     Raises:
-        UnsupportedSyntaxError: a new object would have to be made at each run, which is impossible.
+        UnsupportedSyntaxError: each run would need a new object, but it cannot be made again.
     """
     kind = type(value)
     if kind in (set, frozenset):
@@ -230,11 +240,11 @@ def _not_for_python(value: Value) -> UnsupportedSyntaxError:
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:
-    """Return the graph value of the Python Tensor object that represents a tensor at run time.
+    """Return, as a graph value, the Python Tensor object that represents a tensor at run time.
 
-    All writes in place to the tensor must reach the same object, wherever Python code stored it. A
-    node that makes the object is appended at first use. Returns None if `tensor` itself is that
-    object.
+    Python code may store that object, and all in-place writes to the tensor must reach it. So
+    there is one per tensor; the node that makes it is appended at first use. Returns None if
+    `tensor` is a Tensor from outside the function: it is its own object.
     """
     known = ev.host_objects.get(id(tensor))
     if known is not None:
@@ -285,13 +295,13 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
 
 
 def _chosen_object(ev: Evaluation, tensor: Value) -> Value:
-    """Return the graph value of the Python object of a tensor that a condition chooses.
+    """Return, as a graph value, the Tensor object of a tensor that a graph condition chose.
 
-    The object must be that of the chosen tensor. Returns None if Python code neither holds nor
-    reaches any of the tensors; a new object will do then.
+    For `x = y if c else z` it is the object of y or of z. Returns None if Python code holds
+    neither object and cannot reach the tensors; any new object will do then.
 
     Raises:
-        UnsupportedSyntaxError: the graph cannot tell which tensor it is.
+        UnsupportedSyntaxError: the objects exist, but the graph cannot tell which of them it is.
     """
     _, condition, sides = ev.choices.get(id(tensor), (None, None, []))
     home = tensor._builder
@@ -334,15 +344,16 @@ def _chosen_object(ev: Evaluation, tensor: Value) -> Value:
 
 
 def _is_inside(value: Value, home: Value) -> bool:
-    """Return whether a tensor was made in a branch inside the graph of a builder."""
+    """Return whether a tensor was made in a graph nested inside the graph of builder `home`."""
     builder: Value = value._builder if isinstance(value, GraphTensor) else home
     return bool(builder.depth > home.depth)
 
 
 class Held:
-    """Placeholder in a host call's arguments for a container from outside, passed as it is.
+    """Placeholder, among a host call's arguments, for a container from outside the function.
 
-    When the call runs, the container has received the changes that precede it.
+    Python code receives the container itself. When the call runs, the container already has the
+    changes that precede the call in the program.
     """
 
     __slots__ = ("value",)
@@ -352,7 +363,10 @@ class Held:
 
 
 def refuse_keeping(value: Value) -> None:
-    """Raise if Python code would store a mutable object that was made once, while compiling."""
+    """Raise if Python code would store a mutable object that was made only once, while compiling.
+
+    Line by line, each call of the function would make a new one.
+    """
     kind = type(value)
     constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
     if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):
@@ -365,7 +379,7 @@ def refuse_keeping(value: Value) -> None:
 
 
 def write_through(ev: Evaluation, tensor: Value) -> None:
-    """Append a node that stores a tensor's value in its run-time Tensor object, if it has one."""
+    """Append a node that stores a tensor's value in its Tensor object, if Python holds one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
@@ -454,10 +468,10 @@ def run_on_host(
 
 
 def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
-    """Return a tensor's value as a graph number, through which no derivative is taken.
+    """Return a tensor's only element as a graph number, which is not differentiated.
 
-    If framework code asks for a float, a derivative with respect to the tensor raises instead of
-    being zero.
+    A float that framework code asks for is computed by a host call: a derivative with respect to
+    the tensor then raises instead of being zero.
     """
     frames = ev.calls.frames
     if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):
@@ -466,13 +480,15 @@ def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
 
 
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
-    """Return the in-place tensor changes that Python code of a host call must see.
+    """Return the in-place writes to tensors that must be carried out before a host call runs.
 
-    Appends the new values to `found`, the operands of the call.
+    In the graph, a write only makes a new value; the Tensor object still has the old one, which
+    Python code would read. The new values are appended to `found`, the operands of the call.
 
     Returns:
-        pairs: a tensor from outside, or the operand index of an argument; and the operand index of
-        its new value.
+        a pair per write: the Tensor from outside the function, or the operand index of an
+            argument;
+        and the operand index of its new value.
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in ev.inputs.slots.values():
@@ -500,8 +516,8 @@ def append_effect(
 
     Args:
         name: of the call, for messages.
-        commit: whether earlier writes to tensors are made visible first, as for a check that
-            does nothing but raise.
+        commit: whether tensors get the values of earlier writes first, so that they keep them if
+            the call raises. For checks that do nothing but raise.
         objects: see `take_operands`.
     """
     found = Operands()

@@ -41,7 +41,10 @@ _OPERATORS = (
 
 @functools.cache
 def _known_owners() -> tuple[type, ...]:
-    """Return the classes whose methods change nothing or are listed as changing their receiver."""
+    """Return the classes of which it is known which methods change their receiver.
+
+    A method of any other class may change it.
+    """
     return (
         type(None), str, bytes, int, float, complex, tuple, frozenset, range, type,
         types.ModuleType, types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern,
@@ -141,7 +144,7 @@ def changes_first_argument(function: Value) -> bool:
 
 
 def with_snapshots(ev: Evaluation, nested: Value) -> Value:
-    """Return nested arguments of a host call with arrays made at compile time as `Snapshot`s."""
+    """Replace the arrays made at compile time in a host call's arguments by `Snapshot`s."""
     if isinstance(nested, np.ndarray) and ev.owned.owns_data(nested):
         return Snapshot(nested)
     if type(nested) in (tuple, list):

@@ -1,9 +1,9 @@
 """Evaluates which object is which: `is`, and the hash of a Tensor.
 
-Python finds a Tensor in a dict or set by its identity, and in a list by identity before equality. A
-tensor argument may be any Tensor from outside, so that only the running graph knows some answers;
-code that needs them while compiling is refused. `operators`, `containers`, `calls` and `evaluator`
-call this module. It never compares data.
+Python finds a Tensor in a dict or set by its identity, and in a list by identity before equality.
+A tensor argument may be any Tensor from outside the function, so that only the running graph knows
+some answers; code that needs them while compiling is refused. `operators`, `containers`, `calls`
+and `evaluator` call this module. It never compares data.
 """
 
 from __future__ import annotations
@@ -111,10 +111,11 @@ def compare_all(ev: Evaluation, values: Value) -> None:
 
 
 def check_hash(ev: Evaluation, tensor: GraphTensor) -> None:
-    """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside.
+    """Raise if a graph tensor that is to be hashed may be a Tensor from outside the function.
 
     Raises:
-        UnsupportedSyntaxError: it may be one, which has another hash.
+        UnsupportedSyntaxError: it may be one. Such a Tensor has a hash of its own, by which a dict
+            or set from outside may have stored it.
     """
     if any(made is tensor for made, _, _ in ev.inputs.arguments):
         raise _unknown_identity("an argument")

@@ -1,8 +1,9 @@
 """Joins two branches: computes the value of each variable after both were evaluated.
 
-A `Join` maps the values at the ends of the branches to a template with `Placeholder`s for the
-results of the `switch`; `with_results` replaces them once that node exists. `branches`, `gradients`
-and `recursion` use joins. A join never evaluates source.
+A `Join` returns, for the values of a variable at the ends of the two branches, one *template*: a
+value with a `Placeholder` for each result of the `switch` node. `with_results` replaces the
+placeholders once that node exists. `branches`, `gradients` and `recursion` use joins. A join never
+evaluates source.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ class Placeholder:
 
 
 class Exports:
-    """Outputs of the sub-graphs of one `switch`: a table with a column of values per sub-graph.
+    """Outputs of the sub-graphs of one `switch` node: a table with a column for each sub-graph.
 
     Row i of the table is result i of the node.
 
     Attributes:
         builders: of the sub-graphs.
         columns: per sub-graph, its output values.
-        tensors: per row, the tensor of each branch that has this value.
-        objects: row of a tensor that Python holds as an object -> the row of that object.
+        tensors: number of a row -> the tensor of each branch that has this value.
+        objects: number of the row of a tensor -> number of the row of its Python Tensor object.
     """
 
     def __init__(self, builders: list[StagedBuilder]) -> None:
@@ -94,7 +95,7 @@ def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
 
 
 def describe(value: Value) -> str:
-    """Return a short description of a value of the traced code for an error message."""
+    """Return a short description of a value of the evaluated code for an error message."""
     if value is MISSING or isinstance(value, Undefined):
         return "nothing"
     if isinstance(value, Tensor):
@@ -109,14 +110,15 @@ def describe(value: Value) -> str:
 
 
 def join_side(value: Value) -> Value:
-    """Return a tensor as it is, any other value as text, for the message of a join error."""
+    """Return what a join error says about one side: a tensor as it is, any other value as text."""
     return value if isinstance(value, Tensor) else describe(value)
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return `error`, or an UnsupportedSyntaxError if a value is a Python function or object.
+    """Return the error for values that cannot be joined.
 
-    At LAX, the UnsupportedSyntaxError makes the function run line by line.
+    That is `error`, or, if a value is a Python function or object, an UnsupportedSyntaxError,
+    which at syntax level LAX makes the function run line by line.
     """
     if any(map(_is_object, values)) or all(isinstance(v, Function) for v in values):
         return line_by_line(error)
@@ -133,7 +135,7 @@ def _is_object(value: Value) -> bool:
 
 
 def line_by_line(error: JoinError) -> UnsupportedSyntaxError:
-    """Return the error with which LAX runs a function line by line, instead of a join error."""
+    """Convert a join error to one that makes the function run line by line at level LAX."""
     return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
 
 
@@ -169,7 +171,10 @@ class Join:
 
     @classmethod
     def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
-        """Return a Join for one sub-graph, to make values outputs of it with `from_branch`."""
+        """Return a Join of one sub-graph, such as a loop body, whose values become its outputs.
+
+        Only `from_branch` may be called on it.
+        """
         return cls(ev, False, [builder], ("", ""))
 
     def export(self, a: Value, b: Value) -> Placeholder:
@@ -184,9 +189,9 @@ class Join:
     def value(self, a: Value, b: Value, what: str) -> Value:
         """Return the value of a variable after two branches, from its value in each.
 
-        Equal constants stay constants. Tensors and numbers become results of the `switch`; at LAX
-        strings and None do, too. Lists, tuples and dicts of one length are joined item by item. Two
-        callables become a `Choice`.
+        Equal constants stay constants. Tensors and numbers become results of the `switch`; at
+        syntax level LAX strings and None do, too. Lists, tuples and dicts of one length are joined
+        item by item. Two callables become a `Choice`.
 
         Args:
             a, b: the value at the end of the else branch and of the then branch.
@@ -264,7 +269,7 @@ class Join:
         return True
 
     def contents(self, value: Value, k: int) -> Value:
-        """Return the items of a list or dict at the end of branch k; other values unchanged."""
+        """Return the items that a list or dict has at the end of branch k; other values as is."""
         if type(value) not in (list, dict):
             return value
         found = self.changes[k].get((type(value).__name__, id(value), None))
@@ -292,7 +297,8 @@ class Join:
     def _export_tensors(self, values: list[Value], of: Sequence[Value]) -> Placeholder:
         """Make a tensor of each branch an output; return the placeholder of the `switch` result.
 
-        If Python code holds the object of one of the tensors, the objects become outputs, too.
+        If Python code holds a Tensor object of one of the tensors, the objects become outputs,
+        too.
 
         Args:
             values: a value per sub-graph.
@@ -308,7 +314,7 @@ class Join:
         return found
 
     def _object(self, k: int, tensor: Value) -> Value:
-        """Return the Python object of a tensor as a host value of the graph of branch k."""
+        """Return the Python Tensor object of a tensor, as a graph value in branch k."""
         builder = self.exports.builders[k]
         if tensor is None:
             return placeholder_value(builder, OBJECT)
@@ -320,7 +326,7 @@ class Join:
             return builder.bring(found)
 
     def _host(self, a: Value, b: Value) -> Value:
-        """Make Python numbers or objects of two branches one host value; return its placeholder.
+        """Join Python numbers or objects of two branches; return the placeholder of the result.
 
         If their types differ, the result is an object.
         """
@@ -361,16 +367,22 @@ class Join:
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
     def items(self, value: Value, k: int) -> Value:
-        """Return a new list or dict with the items of a container at the end of branch k."""
+        """Return a new list or dict with the given items, each as `from_branch` returns it.
+
+        Args:
+            value: the items at the end of branch k.
+        """
         if isinstance(value, dict):
             return self.ev.owned.add({n: self.from_branch(v, k) for n, v in value.items()})
         return self.ev.owned.add([self.from_branch(v, k) for v in value])
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
-        """Return a location's content after the branches if only that of branch k is used.
+        """Return a location's content after two branches of which only branch k counts.
 
         Args:
-            value: the content at the end of branch k.
+            location: the location.
+            value: its content at the end of branch k. Its content in the other branch is never
+                used.
         """
         if location.kind in ("list", "dict"):
             return self.items(value, k)
@@ -379,10 +391,10 @@ class Join:
         return self.from_branch(value, k)
 
     def from_branch(self, value: Value, k: int) -> Value:
-        """Return the joined value of a variable that only branch k sets, where it is read.
+        """Return the value of a variable after two branches of which only branch k sets it.
 
-        Graph values in it become results of the `switch`. The other branch yields zeros for them,
-        which are never read.
+        Graph values in it become results of the `switch`. The other branch outputs zeros for them;
+        code that may read them checks first that branch k ran.
         """
         origin = self.ev.origins.get(id(value))
         if origin is not None:  # the branch wrote it in place, and it is the same tensor as before
@@ -424,7 +436,10 @@ class Join:
         )
 
     def note_candidates(self, found: Sequence[Value]) -> None:
-        """Record which tensors, and which Python objects, each `switch` result may be.
+        """Record which tensors of the branches each `switch` result may be, and which object.
+
+        The object is the Python Tensor that Python code holds, if any. `aliasing` reads the
+        records.
 
         Args:
             found: the results of the node.
@@ -510,10 +525,12 @@ _AMBIGUOUS = (_AmbiguousList, _AmbiguousDict)
 
 
 def _owned_container(template: Value, value: Value) -> Value:
-    """Record that evaluated code owns a list or dict that a join has made; return the container.
+    """Record that evaluated code made the list or dict that a join returns; return it.
 
     Args:
-        template: the container with placeholders; an ambiguous one makes `value` ambiguous.
+        template: the container with placeholders. If a graph condition decides which of two
+            containers it stands for, evaluated code may not change `value`.
+        value: the container with results.
     """
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)

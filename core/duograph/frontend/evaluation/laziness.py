@@ -54,7 +54,7 @@ def lazily(
 
 
 def _reaches_outside(ev: Evaluation, changes: Changes, known: set[int], scopes: set[int]) -> bool:
-    """Return whether computing items changed a variable or object that existed before.
+    """Return whether computing the items changed a variable or object that existed before.
 
     Args:
         changes: the locations that were written.

@@ -133,10 +133,11 @@ def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
 
 
 def evaluable(ev: Evaluation, value: Value) -> Value:
-    """Wrap a user's function, so that calls which Python code makes are traced into the graph.
+    """Return a callable that traces a user's function whenever Python code calls it.
 
-    Functions and methods of the user, and methods of lists, dicts and sets, are wrapped. Any other
-    value is returned unchanged.
+    `functools.reduce(f, xs)`, for instance, runs at compile time but calls f. Functions and
+    methods of the user, and methods of lists, dicts and sets, are wrapped so. Any other value is
+    returned unchanged.
     """
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
         module = value.__func__.__module__

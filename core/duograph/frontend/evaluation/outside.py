@@ -1,9 +1,9 @@
-"""Operations on objects from outside: lists, arrays, files, objects of the user's classes.
+"""Operations on objects from outside the function: lists, arrays, files, the user's objects.
 
-An object is from outside if evaluated code did not make it. Every question about such an object
-goes through this module, which decides when it is answered: now, as a constant that the guard asks
-again before each call (`ask`, `settle`), or by Python when the graph runs (`defer`). Nothing here
-changes an object while compiling.
+An object is from outside if evaluated code did not make it. A *question* about such an object,
+such as `len(x)` or `x == 3`, is a call that changes nothing. This module decides when it is
+answered: now, as a constant that the guard compares before each call (`ask`, `settle`), or by
+Python when the graph runs (`defer`). Nothing here changes an object while compiling.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def is_outside(ev: Evaluation, value: Value) -> bool:
 
 
 def is_live(ev: Evaluation, value: Value) -> bool:
-    """Return whether an outside object may change while the compiled function runs.
+    """Return whether an object from outside may change while the compiled function runs.
 
     Iterators change by being used; views such as dict keys change with their container; and the
-    function may change the object itself. Every operation on such an object is a host call: a node
-    that runs Python, at its position in the program.
+    function may change the object itself. Every operation on such an object must be a host call,
+    at its position in the program.
     """
     if not is_outside(ev, value):
         return False
@@ -93,7 +93,7 @@ def is_pure_method(f: Value, owner: Value) -> bool:
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
     """Return a method such as `__len__` that the user wrote for the class of `value`, else None.
 
-    The lookup is captured if the object is from outside.
+    The lookup is captured if the object is from outside the function.
     """
     found = user_method(value, name)
     if found is not None and (isinstance(value, type) or is_outside(ev, value)):
@@ -105,15 +105,15 @@ def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionTyp
 
 
 def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
-    """Call `function(*args)` now, as a question about an outside object, and return the answer.
+    """Call `function(*args)` now, about objects from outside; return the answer as a constant.
 
-    The function must change nothing. The answer is captured: the guard asks again before each call
-    and compares. The question becomes a host call instead if the function has changed the object
-    before, or if two answers differ although nothing has changed.
+    The function must change nothing. The answer is captured: the guard calls it again before each
+    call of the compiled function, and compares. If the compiled function changes one of the
+    objects, or if two calls return different answers, a host call is appended instead.
 
     Args:
         function: a function of the `operator` module, a built-in function, or a method's function.
-        args: the outside object, and constants.
+        args: objects from outside the function, and constants.
     """
     if any(_changes_inside(ev, x) for x in reachable(args).values()):
         return run_on_host(ev, function, args, {}, _name(function))
@@ -129,21 +129,21 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
 
 
 def _changes_inside(ev: Evaluation, value: Value) -> bool:
-    """Return whether the compiled function itself may change an outside object when it runs."""
+    """Return whether the compiled function may change an object from outside when it runs."""
     changed = id(value) in ev.outside.changed_containers
     return changed or is_live(ev, value) or ev.outside.writes_to(value)
 
 
 def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
-    """Return an outside object's answer as a value that evaluated code may use.
+    """Return the answer to a question about an object from outside, for use by evaluated code.
 
-    An array, list, dict or set that the question has made belongs to evaluated code. One that
-    exists outside is copied or captured.
+    Evaluated code may change an array, list, dict or set that was made to answer the question, as
+    by `x.tolist()`. A container that existed before is copied, an array that did is captured.
 
     Args:
         found: the answer.
-        again: the answer to the same question, asked again. It is the same object as `found` if the
-            answer exists outside, and another object if each question makes a new answer.
+        again: the answer to the same question, asked again. If it is the same object as `found`,
+            the object existed before the question.
         label: the question, for messages.
     """
     if isinstance(found, np.ndarray) and not np.shares_memory(found, again):
@@ -170,15 +170,17 @@ def _label(value: Value) -> str:
 
 
 def settle(ev: Evaluation, value: Value) -> bool:
-    """Capture everything that Python code can read of a value; return whether that is possible.
+    """Capture all that Python code could read of a value; return whether that is possible.
 
-    After True, code that changes nothing may run on the value while compiling. False means that
-    something in the value cannot be compared before later calls.
+    After True, code that changes nothing may be called with the value while compiling: the guard
+    will notice if its result could differ. False means that some part cannot be captured, for
+    example an object of a library class or an iterator.
     """
     return _settle(ev, value, set())
 
 
 def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
+    """Do what `settle` does; `seen` are the ids of the objects that are already captured."""
     kind = type(value)
     if id(value) in seen:
         return True
@@ -213,7 +215,7 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
 
 
 def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
-    """Capture the items of an outside container; return them with lists, dicts and sets copied."""
+    """Capture the items of a container from outside; return them, lists, dicts and sets copied."""
     label = f"a {type(value).__name__}"
     entries = entries_of(value)
     ev.captures.add("entries", value, None, entries, label)
@@ -224,7 +226,7 @@ def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
 def observe(ev: Evaluation, value: Value) -> None:
     """Capture the items of nested containers, because framework code is about to read them.
 
-    Arrays are left alone: where an op takes one, it becomes an input of the graph.
+    Arrays are left alone: an op makes an array that it receives an input of the graph.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -251,8 +253,8 @@ _PLAIN = {bool, int, float, str, type(None), Tensor, GraphTensor}
 def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
     """Return the result of Python code that ran while compiling, for use by evaluated code.
 
-    A new object is recorded as made by evaluated code. A list, dict or set from outside in the
-    result is replaced by its copy.
+    A new object counts as made by evaluated code. A list, dict or set from outside the function in
+    the result is replaced by its copy.
 
     Args:
         found: the result.
@@ -275,11 +277,12 @@ def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
 
 
 def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
-    """Return the copy of a list, dict or set if it is from outside; else the value itself.
+    """Return the copy of a list, dict or set from outside; any other value unchanged.
 
     Args:
-        known: by id, everything that the arguments of the code hold. Only a value in it can be from
-            outside.
+        value: a result of code that ran while compiling, or an item of one.
+        known: by id, everything that the arguments of that code hold. Only a value among these can
+            be from outside.
     """
     if type(value) not in COPIED or id(value) not in known:
         return value
@@ -320,7 +323,7 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
 
 
 def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
-    """Capture the contents of an array from outside; return False if they cannot be compared.
+    """Capture the contents of an array from outside; return False if they cannot be captured.
 
     That is so for large arrays, arrays of objects, and arrays that the function changes.
     """
@@ -374,13 +377,13 @@ def _attributes(value: Value) -> tuple[Value, ...]:
 
 
 def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Append a node that calls, at run time, a function which may change outside objects.
+    """Append a host call of a function that may change objects from outside; return its results.
 
     The objects are the receiver and the arguments of the function. Every later operation on them
-    becomes such a host call, too. Returns the results as graph values.
+    becomes a host call, too.
 
     Raises:
-        UnsupportedSyntaxError: at STRICT.
+        UnsupportedSyntaxError: at syntax level STRICT.
         Restart: one of the objects was read as a constant before.
     """
     receiver = getattr(f, "__self__", None)
@@ -422,7 +425,7 @@ def check_no_weak_reference(holder: Value, held: Value) -> None:
 
 
 def change(ev: Evaluation, targets: list[Value]) -> None:
-    """Record that the compiled function changes some outside objects when it runs.
+    """Record that the compiled function changes some objects from outside when it runs.
 
     Raises:
         Restart: one of them was read as a constant before.
@@ -441,18 +444,19 @@ def change(ev: Evaluation, targets: list[Value]) -> None:
 
 
 def uses_up(ev: Evaluation, *values: Value) -> None:
-    """Record that using objects may change them, as `next` changes an iterator.
+    """Record that calls may change the given objects, as `next` changes an iterator.
 
-    Captures through which the function reaches an outside object among them are then compared
-    exactly at every policy; see `state.freshness`.
+    The function must then work on the present object: captures on the way to it, such as the
+    attribute that holds the iterator, are compared exactly at every policy (`state.freshness`).
     """
     ev.outside.targets.update({id(x): x for x in values if is_outside(ev, x)})
 
 
 def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
-    """Raise if an object made by evaluated code would be changed in another graph than its own.
+    """Raise if code would change an object that it made before the current branch or loop.
 
-    Such a change depends on a graph condition, or happens in each iteration of a graph loop.
+    Such a change depends on a graph condition, or happens in each iteration of a graph loop, so it
+    cannot be made once while compiling.
 
     Raises:
         UnsupportedSyntaxError: the object was made before the current branch or loop.
@@ -468,9 +472,9 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 
 
 def as_key(ev: Evaluation, key: Value) -> Value:
-    """Return a dict key or set item unchanged, after checking that Python may hash it now.
+    """Return a dict key or set item unchanged, after checking that its hash may be computed now.
 
-    The hash of an object from outside is captured.
+    The hash of an object from outside the function is captured.
 
     Raises:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
@@ -512,7 +516,11 @@ def _own_hash(key: Value) -> NeedsValue:
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:
-    """Raise NeedsValue if a value's items are known only at run time, such as an iterator's."""
+    """Raise NeedsValue if a value's items are known only at run time, as an iterator's are.
+
+    Args:
+        what: who wants the items, for the message.
+    """
     if is_live(ev, value):
         raise NeedsValue(
             f"{what}: got a {type(value).__name__} from outside whose items are known only when "

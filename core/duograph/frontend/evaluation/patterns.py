@@ -38,9 +38,9 @@ _SEQUENCE, _MAPPING = 1 << 5, 1 << 6
 
 
 class _Rest:
-    """The items that `*rest` or `**rest` of a `match` pattern captures, until the name is bound.
+    """What `*rest` or `**rest` of a `match` pattern captures, until the whole pattern has fitted.
 
-    Binding the name makes a new list or dict of `content`.
+    Only then is the name bound, to a new list or dict of `content`.
     """
 
     def __init__(self, content: Value) -> None:

@@ -58,7 +58,7 @@ class OpenCall:
     Attributes:
         key: the signature of the arguments.
         loose: the signature without the values of numbers.
-        conditions: the number of open graph conditions when it began.
+        conditions: how many graph conditions the call was under when it began.
         target: the named graph of the function, if the call is known to be recursive.
         shape: the result of the call, with placeholders for results of the named graph.
         known: whether `shape` is known.
@@ -110,14 +110,18 @@ def _identity(f: Function) -> Value:
 def open_call(
     ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
 ) -> Callable[[], Value] | None:
-    """Record that tracing of a function call starts, and detect recursion.
+    """Record that tracing of a function call starts; detect whether the call is recursive.
+
+    A call that is being traced is *open*. The new call is recursive if an open call of the same
+    function has arguments with the same signature.
 
     Returns:
-        a function that makes the call, if the call repeats an open one; otherwise None, and the
-        caller must end the call with `close_call`.
+        None, usually; the caller traces the body and then calls `close_call`. If the open call
+            already
+        has a named graph: a function that appends a call of that graph.
 
     Raises:
-        Recursive: an open call must be evaluated again as a named graph.
+        Recursive: the open call must be traced again, as a named graph.
     """
     node = f.source.node
     records = ev.calls.open_calls.setdefault(node, [])
@@ -306,9 +310,9 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """Return a function's result with its host values as values of the graph of `child`.
+    """Return a function's result with its graph numbers and objects moved to `child`'s graph.
 
-    Host values are numbers and objects that Python computes when the graph runs.
+    They may be values of an enclosing graph, which then become parameters of that graph.
     """
     if isinstance(value, HostValue):
         return child.bring(value)

@@ -27,7 +27,8 @@ from .outside import ask, is_outside, special_method
 def truth(ev: Evaluation, value: Value) -> Value:
     """Return a value's truth as a Python bool if known, else as a bool of the graph.
 
-    A `__bool__` or `__len__` of the user is evaluated; an object from outside is asked.
+    A `__bool__` or `__len__` of the user is evaluated. The truth of an object from outside the
+    function is captured.
     """
     if value is True or value is False:
         return value

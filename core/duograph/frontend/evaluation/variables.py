@@ -199,7 +199,7 @@ def write_outside(
 
 
 def _outside_now(kind: str, owner: Value, name: Value) -> Value:
-    """Return the present value of a name or attribute outside the function, or MISSING."""
+    """Return what a global, closure or attribute location holds at present, or MISSING."""
     if kind == "item":
         return owner.get(name, MISSING)
     if kind == "cell":

@@ -123,7 +123,7 @@ class StagedBuilder(GraphBuilder):
         return super().operand(value, like)
 
     def present_value(self, tensor: Tensor) -> Value:
-        """Return the value of an eager tensor after the writes traced so far, in this graph."""
+        """Return an eager tensor's value at this point of the program, as a value of this graph."""
         return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:
@@ -160,7 +160,7 @@ class StagedBuilder(GraphBuilder):
         evaluation.after_write(target)
 
     def write_state(self, target: Tensor, value: Tensor) -> None:
-        """Trace an in-place write to a graph tensor or to an eager tensor from outside."""
+        """Trace an in-place write to a graph tensor, or to an eager tensor from outside."""
         found = self.operand(value, None)
         if isinstance(target, GraphTensor):
             self.rebind(target, found)
@@ -180,11 +180,11 @@ class StagedBuilder(GraphBuilder):
         return written
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
+        """Raise if a graph tensor to be hashed may be a Tensor from outside the function."""
         self.evaluation.check_hash(tensor)
 
     def look_at(self, value: Tensor) -> None:
-        """Capture an eager tensor's data as a constant, as code reads them while compiling."""
+        """Capture an eager tensor's data as a constant, before code reads them at compile time."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:

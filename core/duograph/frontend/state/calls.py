@@ -100,7 +100,7 @@ class CallStack:
         open_calls: per function definition, its calls being evaluated, to detect recursion.
         trails: the `ErrorTrail` of each exception raised so far, by id. An exception is the user's
             object, which may be raised again later: nothing is stored on it.
-        raised_outside: exceptions from outside that evaluated code raised, by id.
+        raised_outside: exceptions from outside the function that evaluated code raised, by id.
         open_cells: the number of Cells that are being called.
     """
 

@@ -1,7 +1,8 @@
-"""Captures: values from outside a compiled function that its program treats as constants.
+"""Captures: values from outside a compiled function that its program contains as constants.
 
-The front end records a capture for each read; `compiler.guards` compares the recorded values with
-the present ones before each call. The module never decides whether to compile again.
+The front end records a capture for each read: what was read (a global, an attribute, the items of
+a list), and the value. `compiler.guards` reads it again before each call and compares. The module
+never decides whether to compile again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Raised:
-    """Wraps an error that a question about an outside object raised, in place of an answer."""
+    """Wraps the error that `answer` caught when it called a function, in place of a result."""
 
     __slots__ = ("error",)
 
@@ -43,7 +44,11 @@ class Raised:
 
 
 def answer(function: Callable[..., Value], args: tuple[Value, ...]) -> Value:
-    """Return `function(*args)`; if the call raises an error, return it wrapped in `Raised`."""
+    """Return `function(*args)`; if the call raises an error, return it wrapped in `Raised`.
+
+    The function answers a question about an object from outside the compiled function, such as
+    `len`.
+    """
     try:
         return function(*args)
     except Exception as error:  # noqa: BLE001  (of the user's object: the answer to the question)
@@ -88,14 +93,15 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
 
 
 class Capture:
-    """A value that a compiled function read from outside, and the question that it answers.
+    """A value that a compiled function read from outside and contains as a constant.
 
     Attributes:
-        kind: the question, one of `QUESTIONS`: "item" (of a dict, such as the globals),
+        kind: how the value was read, one of `QUESTIONS`: "item" (of a dict, such as the globals),
             "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
-            dict of a class), "class" (of an object), "entries" (of a list, dict or set), "contents"
-            (of an array or a tensor), "members" and "hooks" (of a Cell), "type" (of a location that
-            the function writes), "answer" (of calling `owner` with the arguments `name`).
+            dict of a class), "class" (of an object), "entries" (of a list, dict or set),
+            "contents" (of an array or a tensor), "members" and "hooks" (of a Cell), "type" (of a
+            location that the function writes), "answer" (of calling `owner` with the arguments
+            `name`).
         owner: the object that was read.
         name: key or attribute; None for kinds that need none.
         value: the value at compile time.
@@ -274,7 +280,7 @@ def entries_of(container: Value) -> tuple[Value, ...]:
 
 
 class Captures:
-    """The values that one compiled function read from outside, in the order of reading.
+    """The values that one compiled function read from outside itself, in the order of reading.
 
     Attributes:
         items: the captures, by kind, owner and name.
@@ -293,7 +299,7 @@ class Captures:
     def add(
         self, kind: str, owner: Value, name: Value, value: Value, label: str, exact: bool = False
     ) -> None:
-        """Record a value read from outside, for the guard to compare before each call.
+        """Record a value read from outside the function, for the guard to compare before each call.
 
         A repeated read of one location is recorded once.
 

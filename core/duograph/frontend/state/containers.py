@@ -23,14 +23,15 @@ ARRAY_LIMIT = 4096
 
 
 class AliasedError(UnsupportedSyntaxError):
-    """Raised if an argument is an object that the function also reaches from outside.
+    """Raised if an argument is an object that the function also reaches in another way.
 
-    Only this call cannot be compiled; a call with other arguments may be.
+    For example, a list argument may also be a global. Only this call cannot be compiled; a call
+    with other arguments may be.
     """
 
 
 class ContainerCopies:
-    """The copies of lists, dicts and sets that a function reads from outside while compiled.
+    """The copies of the user's lists, dicts and sets on which one evaluation works.
 
     Attributes:
         originals: the original container of each copy, by id of the copy. For a copy of an

@@ -39,10 +39,10 @@ class Evaluation:
         builder: the builder of the graph that is being built now; changes with each branch.
         journal: the undo log of the open branches.
         owned: objects made by the evaluated code.
-        captures: values read from outside as constants.
+        captures: values read from outside the function as constants.
         inputs: parameters of the root graph.
         outside: locations outside the function that are read or written.
-        copies: copies of containers from outside.
+        copies: copies of containers from outside the function.
         calls: the stack of calls.
         candidates: id of a tensor chosen by a condition or loop -> (that tensor, the tensors that
             it may be).
@@ -50,8 +50,8 @@ class Evaluation:
         host_objects: id of a tensor that Python code holds at run time -> (the tensor, the graph
             value of the Python object).
         choices: id of a tensor chosen by a condition -> (that tensor, the condition, [the tensor
-            of the else branch, that of the other branch]). None replaces a tensor that nothing uses
-            after its branch.
+            of the else branch, that of the other branch]). None replaces a tensor that nothing
+            uses after its branch.
         joined_objects: tensors of branches, by id, whose Python object became that of the tensor
             that a condition chooses.
         python_effects: how many calls of Python code with possible effects the graph has so far.
@@ -124,7 +124,8 @@ class Evaluation:
             what: the value and a preposition, for the message.
 
         Raises:
-            StrictDeviceError: another device. At LAX the whole function then runs line by line.
+            StrictDeviceError: another device. At syntax level LAX the whole function then runs
+                line by line.
         """
         if device is not None and device is not self.device:
             raise StrictDeviceError(
@@ -157,7 +158,7 @@ class Evaluation:
     # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Raise if a graph tensor used as a dict key or set item may be a Tensor from outside."""
+        """Raise if a graph tensor to be hashed may be a Tensor from outside the function."""
         raise NotImplementedError
 
     def before_write(self, tensor: Tensor) -> None:

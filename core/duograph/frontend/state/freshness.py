@@ -1,10 +1,10 @@
-"""Marks the captures that must never be stale: those of objects the function changes.
+"""Marks captures as *exact*: those that lead to an object which the function changes.
 
-A capture is a value read from outside as a constant. The policy `stale_captures` may keep old
-values of what a function only reads. A function that changes an object must reach the present
-object, with its present contents; the captures on the way to it are marked as well.
-`compiler.evaluate` calls `require_present` once per evaluation. The module reads no values from
-outside.
+A capture is a value read from outside the function as a constant. The policy `stale_captures` may
+keep old values of what a function only reads. But a function that changes an object must reach the
+present object, with its present contents. An exact capture therefore compiles the function again
+when its value changes, whatever the policy. `compiler.evaluate` calls `require_present` once per
+evaluation. The module reads no values from outside the function.
 """
 
 from __future__ import annotations

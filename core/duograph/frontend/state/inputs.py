@@ -1,7 +1,8 @@
 """The inputs of the function's own graph, and the graph values that eager tensors have now.
 
-Reading a tensor, an array or a written number from outside adds a parameter to the root graph; the
-compiled program fetches it at each call. The module never reads data at compile time.
+Reading a tensor, an array or a written number from outside the function adds a parameter to the
+*root* graph, which is that of the function itself, not of a branch or loop body. The compiled
+program fetches the value at each call. The module never reads data at compile time.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ def tensor_at(location: Location) -> Value:
 
 
 def shared_objects(locations: tuple[Location, ...], state: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return which of some tensors and outside locations hold the same object at present.
+    """Return, for each location outside the function, which object it holds, as a number.
 
-    Number the tensors in `state` 0, 1, ... and the locations after them. The result has, per
-    location, the lowest number of its object. With state (t,) and three locations that hold (a, t,
-    a), the result is (1, 0, 1). A program whose function writes one of them in place is right for
-    one such result.
+    The tensors in `state` have the numbers 0, 1, ...; the locations have the numbers after them.
+    Each location gets the lowest number that stands for its object. With state (t,) and three
+    locations that hold (a, t, a), the result is (1, 0, 1). A program that writes to one of these
+    objects in place may only run while the result is that at compile time.
     """
     found: list[int] = []
     first = {id(t): i for i, t in enumerate(state)}
@@ -85,13 +86,14 @@ class GraphInputs:
         entries: per parameter (kind, source), in order: what a compiled call fetches.
         slots: for each eager tensor its graph values at the start and at present, by id of the
             tensor.
-        large_arrays: NumPy arrays from outside that are too large to capture by value.
+        large_arrays: NumPy arrays from outside the function that are too large to capture by
+            value.
         arguments: per tensor argument (graph tensor, its first value id, its index).
         held: tensors fetched from a location outside that the function also writes.
         locations: id of a graph tensor in `held` -> (the graph tensor, its location).
         parameters: the arguments that are Parameters, by id of their graph tensor.
-        objects: per tensor in `held`: the eager tensor there while compiling, the graph tensor, its
-            first value id, and the location.
+        objects: per tensor in `held`: the eager tensor there while compiling, the graph tensor,
+            its first value id, and the location.
         compared: whether the function compares a tensor argument with another tensor by identity.
     """
 
@@ -171,14 +173,15 @@ class GraphInputs:
         return {(id(t), id(t._builder), t._id) for t in written}
 
     def writes_in_place(self) -> bool:
-        """Return whether the function writes in place to a tensor from outside."""
+        """Return whether the function writes in place to a tensor from outside the function."""
         written = any(s.written and not s.fresh for s in self.slots.values())
         return written or any(held._id != first for _, held, first, _ in self.objects)
 
     def written_aliases(self) -> list[Tensor]:
-        """Return the eager tensors with several graph inputs, one of them written in place.
+        """Return the tensors that several graph inputs stand for, one of which is written in place.
 
-        A write to one input would not reach the others.
+        A tensor can be reached through two attributes, for example. A write to one input would not
+        reach the other one.
         """
         inputs: dict[int, list[bool]] = {}
         for tensor, held, first, _ in self.objects:
@@ -220,7 +223,7 @@ class GraphInputs:
         return self._parameter((kind, id(owner), name), type_, (kind, (owner, name)))
 
     def _parameter(self, key: Hashable, type_: Value, source: tuple[str, Value]) -> Value:
-        """Return the root graph's parameter for a source of values; append it at first request.
+        """Return the root graph's parameter for one source of a value; append it at first request.
 
         Args:
             key: identifies the source.

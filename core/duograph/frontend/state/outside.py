@@ -18,14 +18,14 @@ class Restart(Exception):
 
 
 class OutsideLocations:
-    """Names, attributes and closure cells outside a function that the function uses.
+    """Names, attributes and closure cells from outside that the function reads or writes.
 
     Attributes:
         written: locations that this or an earlier evaluation of the same call writes.
         constants: locations read as constants so far, with their values.
         values: present values of the locations written so far; a branch undoes its changes of this
             dict.
-        changed_containers: containers from outside that the function changes, by id.
+        changed_containers: containers from outside the function that the function changes, by id.
         has_writes: whether a write happens when the graph runs.
         targets: objects from outside that the function changes, or consumes as an iterator, by id.
         given: objects from outside that Python code receives when the graph runs, by id.

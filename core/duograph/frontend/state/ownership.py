@@ -42,9 +42,10 @@ class Ownership:
         self.chosen: dict[int, list[Value]] = {}
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
-        """Record that `value` was created while compiling and return it.
+        """Record that evaluated code made `value`, at the present graph depth; return it.
 
-        An array that is a view of one of `sources` is not recorded, unless its base is.
+        An array that is a view of one of `sources`, arrays that code received, counts as made by
+        evaluated code only if the array that owns its memory does.
         """
         builder = thread_state.builder
         depth: int = builder.depth  # type: ignore[union-attr]
@@ -61,7 +62,7 @@ class Ownership:
         return value
 
     def owns_data(self, value: Value) -> bool:
-        """Return whether evaluated code created an object, or the array that it is a view of."""
+        """Return whether evaluated code made an object, or the array that it is a view of."""
         return value is not None and (
             id(value) in self.objects or id(base_array(value)) in self.objects
         )

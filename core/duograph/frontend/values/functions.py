@@ -22,7 +22,7 @@ __all__ = ["Choice", "Function", "same_function"]
 
 
 class Function:
-    """A Python function whose source is traced into the graph when traced code calls it.
+    """A Python function whose source is traced into the graph when evaluated code calls it.
 
     Python code that runs at compile time can call the object, too; that call is also evaluated.
 
