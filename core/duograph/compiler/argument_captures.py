@@ -1,7 +1,9 @@
-"""Removes captures that need no guard, because the cache key contains the captured contents.
+"""Removes captures that need no guard, because the cache key contains the captured values.
 
-`compiler.evaluate` calls `without_contents` when a program is finished. It never changes an
-argument.
+A capture is a value from outside a compiled function that its program contains as a constant. The
+cache key holds arrays and frozen dataclasses among the arguments by value, so a program that a key
+finds fits their contents. `compiler.evaluate` calls `without_contents` when a program is finished.
+It never changes an argument.
 """
 
 from __future__ import annotations
@@ -48,10 +50,10 @@ def without_contents(captures: Captures, arguments: Iterable[Value]) -> None:
 
 
 def _asks_only_for(capture: Capture, own: Mapping[int, Value]) -> bool:
-    """Return whether the contents of some argument objects alone determine a captured value.
+    """Return whether a captured value depends on the contents of some argument objects alone.
 
     Args:
-        own: the objects by id; the cache key compares them by value.
+        own: these objects by id; the cache key compares them by value.
     """
     owner = capture.owner
     if capture.exact or capture.by_identity:

@@ -39,8 +39,10 @@ _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOO
 class Slots:
     """The run-time inputs found in the arguments of one call of a compiled function.
 
+    The order of each list is that in which `signature` visits the arguments.
+
     Attributes:
-        leaves: the tensors, at any depth, in order.
+        leaves: the tensors, at any depth.
         numbers: the numbers marked mutable.
         containers: the lists, dicts and sets.
         objects: arrays and frozen dataclasses, which are constants that the key compares by value;
@@ -120,9 +122,10 @@ def _key(key: Value) -> Hashable:
 
 
 def _constant(value: Value) -> Hashable:
-    """Return the part of a cache key for an object inside an argument that is no run-time input.
+    """Return the cache key part of an argument's item that may not be a run-time input.
 
-    Tensors, lists, dicts and sets are compared by identity, other objects as `signature` does.
+    Such items are keys of dicts and items of sets, for example. Tensors, lists, dicts and sets are
+    compared by identity, other objects as `signature` does.
     """
     mutable = isinstance(value, (Tensor, list, dict, set))
     return Identity(value) if mutable else signature(value, Slots())
@@ -165,8 +168,9 @@ def _is_hashable(value: Value) -> bool:
 def _by_value(kind: type) -> bool:
     """Return whether a cache key compares objects of class `kind` by `==`, not by identity.
 
-    True for enums, classes without an `__eq__` and library classes. A user's `==` is not trusted:
-    it may ignore an attribute that the compiled program reads.
+    True for hashable classes that are enums, have no `__eq__` (so that `==` is identity anyway) or
+    belong to a library. A user's `==` is not trusted: it may ignore an attribute that the compiled
+    program reads. False for weak references, which compare the objects that they refer to.
     """
     if kind.__hash__ is None or issubclass(kind, weakref.ref):  # they compare what they refer to
         return False
@@ -198,12 +202,12 @@ class ArgumentReader:
     The arguments are visited in the order in which `signature` fills `Slots`.
 
     Args:
-        tensor: from a tensor to its graph value.
-        number: from the type of a mutable number to its graph value.
-        container: from a list, dict or set argument to two lists, dicts or sets: an empty copy,
+        tensor: function from a tensor to its graph value.
+        number: function from the type of a mutable number to its graph value.
+        container: function from a list, dict or set argument to two containers: an empty copy,
             which this class fills, and the one that replaces the argument. They are one object,
             unless the argument has occurred before.
-        constant: receives the arrays, frozen dataclasses and Parameters.
+        constant: function that receives the arrays, frozen dataclasses and Parameters.
     """
 
     def __init__(

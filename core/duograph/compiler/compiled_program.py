@@ -48,10 +48,12 @@ MAX_BOUND_BYTES = 1 << 20
 class _Route:
     """One executable of a compiled program, with its inputs and run functions.
 
-    A program has one for the whole graph, and may have one that takes cached values as last inputs.
+    A program has one executable that computes the whole graph. If part of the graph depends on
+    unwritten state alone, the program may have a second one, which takes the cached results of
+    that part as its last inputs.
 
     Attributes:
-        run: from the handles of the inputs to a tuple of handles of the results.
+        run: function from the handles of the inputs to a tuple of handles of the results.
         run_donating: see `Executable.run_donating`.
         donors: the inputs whose buffers results may take, in the order of `Executable.donations`.
     """
@@ -73,9 +75,10 @@ class _Route:
         return lambda handles: run(*handles, *last)
 
     def owned(self, leaves: Sequence[Tensor]) -> list[bool]:
-        """Return, per input that may donate its buffer, whether nothing else holds that buffer.
+        """Return, for each of `donors`, whether the call may overwrite the buffer of that input.
 
-        The input's tensor and the list of handles of the call do not count as holders.
+        It may if nothing but the input's tensor and the call's own list of handles refers to the
+        buffer.
         """
         return [owns_buffer(leaves[v] if kind == "arg" else v, 1) for kind, v in self.donors]
 
@@ -105,12 +108,15 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 
 
 def _bound_handles() -> list[list[Handle]]:
-    """Return the lists of state-tensor buffer handles that all compiled programs keep bound."""
+    """Return the state tensors' buffer handles that compiled programs store between calls.
+
+    There is one list per program. `CachedValues` does not count these references as holders.
+    """
     return [program._bound.handles for program in list(_programs)]
 
 
 def _unbind() -> None:
-    """Let all programs choose their executable again, because observers came or went."""
+    """Let all programs choose their executable again, because an observer was added or removed."""
     for program in list(_programs):
         program._bound = _Bound(None, [], program._whole)
 
@@ -231,9 +237,12 @@ class CompiledProgram:
         return lower_program(self.graph, *given, self.updates(), self.unwritten())
 
     def _use(self, executable: Executable, observed: bool) -> None:
-        """Run an executable of the graph from now on; `observed`: it reports to observers.
+        """Run an executable of the graph from now on.
 
-        Both forms share the cached values.
+        Args:
+            executable: the executable, in one of two forms.
+            observed: whether it is the form that reports its kernels to observers. Both forms
+                share the cached values.
         """
         self._observed = observed
         if self._only_arguments:
@@ -311,9 +320,10 @@ class CompiledProgram:
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
         """Return which tensor arguments are the same object as an earlier argument or as state.
 
-        If the function writes such a tensor in place, every alias must see the write; it may also
-        compare tensors with `is`. Calls with aliases are therefore compiled separately. If the
-        function writes in place, tensors that its outside locations hold now count as state.
+        If the function writes such a tensor in place, every alias must see the write; the function
+        may also compare tensors with `is`. Calls with aliases are therefore compiled separately.
+        If the function writes in place, tensors that it reads from globals and attributes count as
+        state.
 
         Returns:
             position of an argument -> position of the first argument that is the same object, or
@@ -330,10 +340,10 @@ class CompiledProgram:
         return found
 
     def is_for(self, slots: Slots) -> bool:
-        """Return whether the identity of a call's arguments allows the program to serve it.
+        """Return whether the program may serve a call with these very argument objects.
 
-        It may not serve a call if the function also reaches a list, dict or set argument from
-        outside, or if an argument differs from the object in `only_for` at its position.
+        It may not if the function also reaches a list, dict or set argument in another way, such
+        as by a global, or if an argument is not the object in `only_for` at its position.
         """
         if not all(slots.objects[i] is v for i, v in self.only_for.items()):
             return False
@@ -380,11 +390,11 @@ class CompiledProgram:
         return self.finish(results, leaves, containers)
 
     def fast_call(self, guard: Guard) -> HandleFunction | None:
-        """Return a short form of `call`, from argument handles to the result handle, or None.
+        """Return a short form of `call`: a function from argument handles to the result handle.
 
-        It may be called while the arguments have the types of the program. It raises `StateChanged`
-        if the state or the captures changed. None for programs that need other checks before a
-        call.
+        The returned function may be called while the arguments are Tensors of the types of the
+        program. It raises `StateChanged` if the state or the captures changed. Returns None for
+        programs that need other checks before a call.
         """
         if self._compares or self.effects:  # after an error of the shortcut, `call` runs again
             return None
@@ -414,7 +424,7 @@ class CompiledProgram:
         return fast
 
     def _route(self) -> tuple[_Route, tuple[Handle, ...]]:
-        """Return the executable for the next run, and cached values to pass as its last inputs."""
+        """Return the executable for the next run, and the cached values to pass as last inputs."""
         if self._observed is not observers.state.building:
             self._use(self._plain.form, not self._observed)
         if self._cached is not None:

@@ -110,9 +110,9 @@ def compile_program(
 def _must_act_first(ev: Evaluation, error: Exception) -> bool:
     """Return whether an error of the user's code cannot be raised while compiling.
 
-    That is so if effects of the graph precede the error, if a graph condition decides whether the
-    code is reached, or if the error holds a graph value. False for errors that say what cannot be
-    compiled.
+    That is so if side effects precede the error, which run only when the graph does; if a graph
+    condition decides whether the code is reached; or if the error holds a graph value. False for
+    errors that say what cannot be compiled.
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
@@ -212,11 +212,11 @@ class _Tracing:
             self.template = None
 
     def _check_aliases(self) -> None:
-        """Restart if a tensor that is written in place has several graph inputs.
+        """Restart if several graph inputs stand for one tensor that is written in place.
 
-        The next evaluation makes it one input for all its locations. Otherwise, if the function
-        writes in place, it captures which outside locations hold one tensor, so that a guard
-        compares that.
+        The next evaluation uses one input for all locations of the tensor. If there is no such
+        tensor but the function writes in place, which locations hold one tensor is captured, so
+        that the guard compares it before each call.
         """
         ev = self.ev
         aliases = ev.inputs.written_aliases()
@@ -231,7 +231,11 @@ class _Tracing:
                             "which Tensors are one object", exact=True)  # fmt: skip
 
     def depends_on_identity(self) -> bool:
-        """Return whether code compared tensors with `is` that are one object in this call."""
+        """Return whether code compares tensors by `is` and this call has one tensor twice.
+
+        A tensor is in a call twice if two arguments are the same object, or an argument is also
+        state. The program then serves only calls with the same repetitions.
+        """
         inputs = self.ev.inputs
         state = [s.tensor for s in inputs.slots.values() if not s.fresh]
         known = list(map(id, self._given + state))
@@ -282,7 +286,7 @@ class _Tracing:
         return writes
 
     def _put(self, value: Value) -> int:
-        """Make a value an output of the graph, at most once, and return the output's position."""
+        """Make a value an output of the graph, unless it is one; return the output's position."""
         root = self.ev.root
         found = root.value(value)
         k = self._index.get(found._id)

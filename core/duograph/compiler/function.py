@@ -210,7 +210,7 @@ class JitFunction:
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
         """Return the program for the argument types if state and captured values match, or None.
 
-        Only for arguments that are all plain Tensors, outside derivatives.
+        Handles only calls whose arguments are all plain Tensors, outside derivatives.
         """
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
@@ -255,9 +255,9 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
-        """Run a program on a gradient tape; if it cannot be recorded, run the Python function.
+        """Run a program while a gradient tape records; if that fails, run the Python function.
 
-        At STRICT the error is raised instead.
+        At syntax level STRICT the error is raised instead.
         """
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
@@ -419,7 +419,7 @@ class JitFunction:
         return self._name
 
     def first_entry(self) -> tuple[JitKey, Compiled | Interpreted] | None:
-        """Return the first entry of the program cache that has a program, else the first entry.
+        """Return the first entry of the program cache that is compiled, else the first entry.
 
         None if the function was not called.
         """
@@ -469,9 +469,10 @@ class JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
     def _of_copy(self, target: Value) -> JitFunction:
-        """Return the compiled function of `target`, a copy of this function's Cell.
+        """Return the function to use for a copy of a Cell whose method this function is.
 
-        Returns `self` if the function belongs to no Cell.
+        That is a new JitFunction bound to `target`, the copy. Returns `self` if this function
+        belongs to no Cell.
         """
         if not isinstance(self._target, Cell):
             return self

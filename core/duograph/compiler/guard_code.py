@@ -66,7 +66,7 @@ class StateChanged(Exception):
 
 
 class CountsCalls(Protocol):
-    """A compiled program as the generated code sees it: an object with a counter of calls."""
+    """What generated guard code needs of a compiled program: a counter of calls, `hits`."""
 
     hits: int
 

@@ -34,8 +34,8 @@ KEEP, RECOMPILE = True, False
 class Guard:
     """Checks that the values which a compiled program captured as constants have not changed.
 
-    Captures from Cells are compared only if an attribute of any Cell was set since the last
-    check; other captures by identity at every call, and by value if the identity differs.
+    Captures from Cells are compared only if an attribute of any Cell was set since the last check;
+    other captures by identity at every call, and by value if the identity differs.
 
     Attributes:
         cells: captures from Cells and Parameters.
@@ -43,7 +43,8 @@ class Guard:
         cells_version: `runtime_state.cells_version` at the last comparison of `cells`.
         reported: by id of a capture, the changed value that a warning was about.
         empty: whether there is nothing to check.
-        alone: whether the cache has no other program for the same key with other captured values.
+        alone: whether this is the only program in the cache for its key, so that none with other
+            captured values could fit better.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -84,8 +85,9 @@ class Guard:
         If a value has changed, the policy `stale_captures` decides.
 
         Args:
-            chosen: the cache has no program that was compiled for the present values, so that a
-                policy other than "recompile" lets this one run with its old values.
+            chosen: whether the cache was searched for a program that fits the present values,
+                without success. A policy other than "recompile" then lets this one run with its
+                old values.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".
@@ -159,7 +161,7 @@ class Guard:
 
 
 def callers_level() -> int:
-    """Return the `stacklevel` that attributes a warning to the innermost user frame."""
+    """Return the `stacklevel` with which a warning points to the user's innermost line."""
     level = 1
     frame = inspect.currentframe()
     frame = None if frame is None else frame.f_back
@@ -179,7 +181,7 @@ def _all_unchanged(captures: list[Capture]) -> bool:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Return whether a captured attribute is plain data of the class, not of the instance."""
+    """Return whether a captured attribute of an object is stored in its class and is plain data."""
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)

@@ -192,10 +192,11 @@ def _shown(value: Hashable) -> str:
 
 
 def _remedy(values: Sequence[Hashable]) -> str:
-    """Return advice about an argument whose parts of the cache keys differ.
+    """Return advice for an argument because of which a function is compiled again and again.
 
-    It depends on what the parts are: tensor types (more than half of them), numbers, containers,
-    arrays or objects.
+    Args:
+        values: the parts of the cache keys that stand for the argument. The advice depends on what
+            most of them are: tensor types, numbers, containers, arrays or other objects.
     """
     values = list(dict.fromkeys(values))
     tensors = [v for v in values if isinstance(v, TensorType)]

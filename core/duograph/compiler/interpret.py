@@ -74,7 +74,7 @@ def interpret(
 
 
 def _truth(value: RunValue) -> int:
-    """Return a condition or branch index, given as a tensor or number, as a Python int."""
+    """Return a condition or branch index, which may be a tensor or a number, as a Python int."""
     return int(value.item()) if isinstance(value, Tensor) else int(value)
 
 

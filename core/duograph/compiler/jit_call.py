@@ -89,10 +89,10 @@ class JitCall:
         return entry
 
     def _found(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Return the cache entry of the key `self.key`; compile the function if none is valid.
+        """Return the cache entry for `self.key`; compile the function if there is no valid one.
 
         Args:
-            shared: see `CompiledProgram.shared`.
+            shared: which tensor arguments are one object; see `CompiledProgram.shared`.
         """
         found = self.cache.find(self.key)
         return self.compile(shared) if found is None else found

@@ -83,7 +83,7 @@ class JitKey(NamedTuple):
         return self._replace(containers=tuple(map(Identity, objects)))
 
     def difference_from(self, old: JitKey) -> str:
-        """Return a sentence part that names the first field in which two cache keys differ."""
+        """Return a phrase, for messages, about the first field in which two cache keys differ."""
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
         if self.containers != old.containers:

@@ -42,7 +42,8 @@ def signature_of(cell: Cell) -> tuple[Value, ...] | None:
 def _own(cell: Cell, name: str) -> JitFunction | None:
     """Return the JitFunction that a Cell stores as attribute `name`, or None if there is none.
 
-    A shallow copy of a Cell shares the attribute; it is replaced by a JitFunction for the copy.
+    After a shallow copy of a Cell both Cells hold the same JitFunction; the copy then gets its
+    own.
     """
     found: JitFunction | None = cell.__dict__.get(name)
     if found is not None and found._target is not cell:
@@ -51,7 +52,7 @@ def _own(cell: Cell, name: str) -> JitFunction | None:
 
 
 class _CellFunction(JitFunction):
-    """The JitFunction of one Cell in GRAPH_MODE; copying or pickling the Cell turns it to None."""
+    """The JitFunction of one Cell in GRAPH_MODE; a copied or pickled Cell has None in its place."""
 
     def __deepcopy__(self, memo: object) -> None:  # type: ignore[override]
         return None

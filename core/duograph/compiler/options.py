@@ -278,7 +278,7 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
 
 
 def _mutable_inside(value: Value) -> Value:
-    """Return the graph value of a constant number that compiled code passes to `mutable`.
+    """Return the graph value of a constant number that compiled code itself passes to `mutable`.
 
     Tuples, lists and dicts are converted item by item; any other value is returned unchanged.
     """

@@ -1,8 +1,9 @@
-"""Finds where a captured attribute is stored, so that one change is reported once.
+"""Finds in which dict a captured attribute is stored, so that one change is reported once.
 
-`self.level`, `Net.level` and `type(self).level` are three captures of one entry: `level` in the
-dict of the class `Net`. `compiler.guards` asks which entries the changed captures have noticed
-before it warns. The module only reads.
+A capture is a value from outside that a program contains as a constant. `self.level`, `Net.level`
+and `type(self).level` are three captures of one dict entry: `level` in the `__dict__` of the class
+`Net`. `compiler.guards` warns about a changed entry once, however many captures have read it. The
+module only reads.
 """
 
 from __future__ import annotations

@@ -51,14 +51,14 @@ class Compiled:
         self.recorded = RecordedProgram(program)
 
     def valid(self) -> bool:
-        """Return whether the program may run when the cache has no better fitting one.
+        """Return whether the program may serve a call if no program of the cache fits better.
 
         The policy `stale_captures` decides about captured values that have changed.
         """
         return (self.guard.empty or self.guard.holds(chosen=True)) and self._state_fits()
 
     def fits(self) -> bool:
-        """Return whether captured values and state are those that the program was compiled for."""
+        """Return whether captured values and state tensors are as the program was compiled for."""
         return self.guard.unchanged() and self._state_fits()
 
     def _state_fits(self) -> bool:
@@ -79,11 +79,11 @@ class Interpreted:
         self.reason = reason
 
     def valid(self) -> bool:
-        """Return True: a call that runs line by line has no captures that could change."""
+        """Return True: a call that runs line by line is always right."""
         return True
 
     def fits(self) -> bool:
-        """Return False: a program compiled for the present captured values is preferred."""
+        """Return False, so that a program compiled for the present captured values is preferred."""
         return False
 
 
@@ -98,12 +98,13 @@ class ProgramCache:
     """The compiled programs of one function, or of one method for one receiver.
 
     Attributes:
-        entries: key -> programs for that key which differ in their captures; the one last used
-            is the last.
-        fast: argument types -> fast call; for arguments that are all plain Tensors.
+        entries: key -> programs for that key, which differ in their captures, the last used last.
+        fast: argument types -> `CompiledProgram.fast_call`; for arguments that are all plain
+            Tensors.
         quick: argument types -> (cache entry, settings version), for programs whose state and
             captures must be checked before a call.
-        aliased: whether a call had a list, dict or set that the function also reached from outside.
+        aliased: whether a call had a list, dict or set that the function also reached in another
+            way.
     """
 
     def __init__(self) -> None:
@@ -170,7 +171,8 @@ class ReceiverCaches(weakref.WeakKeyDictionary[Any, ProgramCache]):
     Maps the `JitFunction` of a method to a `ProgramCache`.
 
     Attributes:
-        owner: returns the object; in a shallow copy, it is still the original object.
+        owner: function that returns the object. A shallow copy of the object shares this mapping,
+            whose owner is still the original: so the copy can be recognised.
     """
 
     def __init__(self, owner: object = None) -> None:

@@ -270,9 +270,9 @@ def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, Any]:
 
 
 class _Watch(observers.Observer):
-    """Adds up the time of kernels by the id of their attributes.
+    """Observer that adds up the run times of kernels, by the id of their attributes.
 
-    On a device with a queue and without a clock of its own, it waits for each kernel.
+    On a device that runs kernels asynchronously and has no clock, it waits for each kernel.
     """
 
     def __init__(self, device: Device) -> None:
@@ -326,10 +326,10 @@ def _times(
 
 
 def _by_attributes(graph: Graph) -> dict[int, int]:
-    """Return id of the attributes -> position of the node; steps share a node's attributes.
+    """Return id of a node's attributes -> position of the node, to recognise the node of a kernel.
 
-    Nodes of sub-graphs count as the node that holds these. Attributes that several nodes share are
-    left out.
+    A kernel that runs is known by the attributes object, which it shares with its node. Nodes of
+    sub-graphs count as the node that holds these. Attributes of several nodes are left out.
     """
     found: dict[int, int] = {}
 

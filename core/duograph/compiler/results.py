@@ -82,21 +82,24 @@ class _Container(Argument):
 
 
 class _Outside:
-    """Placeholder in a result template for an object from outside, which each call returns."""
+    """Placeholder in a result template for an object from outside, returned by every call."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
 
 class _WithAliases:
-    """A result template in which some list, dict or object occurs more than once."""
+    """Wraps a result template in which some list, dict or object occurs more than once.
+
+    Each call must then return one new object in all places where the template has one.
+    """
 
     def __init__(self, template: Value) -> None:
         self.template = template
 
 
 class _Copy:
-    """Placeholder in a result template for a mutable constant that each call copies."""
+    """Placeholder in a result template for a mutable constant, which each call copies."""
 
     def __init__(self, value: Value) -> None:
         self.value = copy.deepcopy(value)
@@ -277,9 +280,10 @@ class _TemplateMaker:
         return _Outside(value)
 
     def check(self) -> None:
-        """Raise if a list or dict in the result may at run time be another one that is in it, too.
+        """Raise if the result may hold one list or dict twice, as a graph condition decides.
 
-        A graph condition then decides which of the two objects it is.
+        For example, `z = x if c else y` and the result is (x, z): z must then be the very object
+        x, or a new one.
         """
         for value in self._values:
             of = self.ev.owned.chosen.get(id(value), ())
@@ -406,7 +410,7 @@ def _is_its_attributes(value: Value) -> bool:
 def _own_data(ev: Evaluation, value: Value) -> bool:
     """Return whether a value is an array, set or bytearray that the compiled function created.
 
-    Containers of the modules `collections` and `array` count, too.
+    Containers of the modules `collections` and `array` count, too. Each call returns a new copy.
     """
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
