@@ -48,9 +48,9 @@ MAX_BOUND_BYTES = 1 << 20
 class _Route:
     """One executable of a compiled program, with its inputs and run functions.
 
-    A program has one executable that computes the whole graph. If part of the graph depends on
-    unwritten state alone, the program may have a second one, which takes the cached results of
-    that part as its last inputs.
+    A program has one executable that computes the whole graph. It may have a second one, which
+    takes cached values as its last inputs: those that depend only on state tensors, such as
+    Parameters, that the program does not write.
 
     Attributes:
         run: function from the handles of the inputs to a tuple of handles of the results.
@@ -214,7 +214,8 @@ class CompiledProgram:
     def _lower(self) -> None:
         """Lower the graph to an executable, and prepare a second one that takes cached values.
 
-        From level O1 on, values that depend on unwritten state alone are computed once and cached.
+        From level O1 on, values that depend only on state tensors, such as Parameters, that the
+        program does not write are computed once and cached.
         """
         watch = None if self.dump is None else self.dump.watch()
         executable = self._plain = self._executable(watch)

@@ -124,7 +124,10 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
 
 
 def _too_early(error: Exception) -> UnsupportedSyntaxError:
-    """Return the error that refuses code which raises after effects, or under a graph condition."""
+    """Return the error that refuses code because it raises too late to do so while compiling.
+
+    The code raises after side effects that only the running graph has, or under a graph condition.
+    """
     return UnsupportedSyntaxError(
         f"{type(error).__name__}: {error}; compiled code could not carry out first what precedes "
         "the error, or decide whether it is reached",
@@ -296,7 +299,11 @@ class _Tracing:
         return k
 
     def _tensor(self, value: Tensor) -> Value:
-        """Return the graph value of the next tensor argument; append a parameter if needed."""
+        """Return the graph value for a tensor argument, the next one in the order of the arguments.
+
+        It is a new parameter of the graph, unless the tensor is the same object as an earlier
+        argument or as a state tensor.
+        """
         leaves, inputs = self.leaves, self.ev.inputs
         first = self.shared.get(len(leaves), -1)
         if first is None:
@@ -323,10 +330,10 @@ class _Tracing:
         return made
 
     def _container(self, value: Value) -> tuple[Value, Value]:
-        """Return an empty copy of a container argument, and the copy that evaluated code will see.
+        """Return two copies of a container argument: an empty one to fill, and the one in use.
 
-        The two differ if the same object was passed before: evaluated code then sees the first
-        copy.
+        Evaluated code sees the copy in use. Both are one object, unless the argument was passed
+        before: the copy in use is then the one that was made the first time.
         """
         ev = self.ev
         copy: Value = [] if isinstance(value, list) else {} if isinstance(value, dict) else set()

@@ -435,7 +435,7 @@ class JitFunction:
     def page_of(
         self, key: JitKey, entry: Compiled | Interpreted, slots: Slots | None = None
     ) -> Page:
-        """Return the page of `show` for an entry of the program cache.
+        """Return the HTML page that `show` returns, for an entry of the program cache.
 
         `slots` are the run-time inputs with which kernels are timed; None: they are not.
         """

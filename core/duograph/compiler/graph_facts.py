@@ -1,12 +1,14 @@
-"""Graphs as plain data for the page: nodes, sub-graphs, and what a pass changed.
+"""Converts graphs to JSON-like data for the HTML page that `JitFunction.show` returns.
 
-`program_facts` calls `GraphFacts.graph` for each stage of a program and `changes` for each pair of
-stages. The data consists of lists, strings and numbers alone, so that JSON holds it.
+`program_facts` calls `GraphFacts.graph` for each *stage* of a program, which is its graph after
+one pass, and `changes` for each pair of successive stages. The data consists of lists, strings and
+numbers alone.
 
 A graph is `{"p": parameters, "n": nodes, "o": ids of the results}`. A parameter is `[type, name,
 kind]`. A node is `[head, operands, results]`, then, if it has sub-graphs, `[[title, graph], ...]`.
-The *head* is the index of `[op, attributes, result types, file, line, effects, called graph, kind]`
-in `GraphFacts.heads`; most heads are shared between the stages. The kind is that of `kind_of`.
+The *head* is the index of `[op, attributes, result types, file, line, effects, called graph,
+kind]` in `GraphFacts.heads`; most heads are shared between the stages. The kind is that of
+`kind_of`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ ParameterFact = list[str]
 
 
 class GraphFacts:
-    """Turns graphs into plain data; equal heads of nodes are stored once.
+    """Converts graphs to JSON-like data; equal heads of nodes are stored once.
 
     Attributes:
         heads: op, attributes, result types, file, line, effects, called graph, kind of nodes.
@@ -41,20 +43,26 @@ class GraphFacts:
         self._known: dict[tuple[Any, ...], tuple[int, Any]] = {}
 
     def graph(self, graph: Graph, parameters: Sequence[ParameterFact] | None = None) -> Any:
-        """Return a graph as plain data; `parameters` name those of the whole graph."""
+        """Return a graph as a dict of lists, for JSON.
+
+        `parameters` are the facts about the parameters; those of a sub-graph have none.
+        """
         if parameters is None:
             parameters = [[repr(t), "", "inner"] for t in graph.types[: graph.n_params]]
         nodes = [self.node(graph, node) for node in graph.nodes]
         return {"p": list(parameters), "n": nodes, "o": list(graph.outputs)}
 
     def node(self, graph: Graph, node: GraphNode) -> list[Any]:
-        """Return one node as plain data."""
+        """Return a node as a list, `[head, operands, results]` and its sub-graphs, for JSON."""
         made: list[Any] = [self.head(graph, node), list(node.operands), list(node.results)]
         inner = [[title, self.graph(g)] for title, g in subgraphs_of(node)]
         return [*made, inner] if inner else made
 
     def head(self, graph: Graph, node: GraphNode) -> int:
-        """Return the number of a node's head, which is added to `heads` if it is new."""
+        """Return the index of a node's head in `heads`, where it is added if it is new.
+
+        A head is what a node has besides its operands: op, attributes, types, source line.
+        """
         # most nodes pass from stage to stage with the same attributes
         same = (node.op, id(node.attributes), node.span, *[graph.types[i] for i in node.results])
         known = self._known.get(same)
@@ -112,10 +120,10 @@ def kind_of(node: GraphNode) -> str:
 
 
 def changes(old: Any, new: Any) -> dict[str, Any]:
-    """Return what differs between two stages of a graph, both as plain data.
+    """Return what differs between the graphs before and after a pass, both as JSON-like data.
 
-    A node of the new graph corresponds to one of the old graph with the same head, if possible with
-    corresponding operands.
+    A node of the new graph corresponds to one of the old graph with the same head, if possible
+    with corresponding operands.
 
     Returns:
         "new": positions of nodes without counterpart; "rewired": of nodes with other operands;

@@ -90,5 +90,5 @@ def compile_cell(cell: Cell, args: Args, kwargs: Kwargs) -> None:
 
 
 def show_cell(cell: Cell, args: Args, kwargs: Kwargs) -> Page:
-    """Return the page of a Cell compiled for the types of the given arguments (`Cell.show`)."""
+    """Return the HTML page about a Cell, compiled for the given arguments (`Cell.show`)."""
     return _function(cell).show(*args, **kwargs)

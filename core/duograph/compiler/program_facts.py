@@ -1,4 +1,4 @@
-"""Everything about a compiled program that the page shows, as plain data.
+"""Collects what the HTML page of `JitFunction.show` says about a compiled program.
 
 `JitFunction.show` calls `page_facts`, and `pages.render` makes the page. A program keeps neither
 the graphs between its passes nor its memory plan, so it is lowered once more to collect them;
@@ -58,7 +58,7 @@ SECONDS = 0.5
 def page_facts(
     facts: Facts, program: CompiledProgram | None, function: Value, slots: Slots | None = None
 ) -> dict[str, Any]:
-    """Return all data of the page about a function compiled for one signature.
+    """Return all data for the HTML page about a function compiled for one signature.
 
     Args:
         facts: what `explain` prints.
@@ -103,7 +103,7 @@ def _program(
     state: Sequence[int],
     handles: Sequence[Handle] | None = None,
 ) -> dict[str, Any]:
-    """Return a graph's stages, kernels, memory plan and times as plain data.
+    """Return the data of one graph for the page: the graph after each pass, kernels, memory, times.
 
     Lowers the graph once. Kernels are timed if `handles`, the inputs of a run, are given.
     """
@@ -222,7 +222,7 @@ def _nbytes(graph: Graph, values: Sequence[int]) -> int:
 
 
 def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, Any]:
-    """Return a memory plan as plain data: the blocks of the arena, and the steps as time axis."""
+    """Return a memory plan as JSON-like data: memory blocks over the steps of the program."""
     nodes = _by_attributes(graph)
     steps: list[list[Any]] = []  # [op, position of its node or -1]
     writers: dict[int, tuple[str, str, int]] = {}

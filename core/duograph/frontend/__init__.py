@@ -27,8 +27,8 @@ Terms of this package:
 - A *capture* is a value from outside that the graph contains as a constant. A *guard* compares the
   captures with the present values before each call.
 - A *host call* is a graph node that runs Python code at run time.
-- The *journal* is the undo log: the earlier content of each location that an unfinished branch
-  has written.
+- The *journal* is the undo log: the earlier content of each location that an unfinished branch has
+  written.
 - `jit_syntax_level` is STRICT or LAX. STRICT refuses code that only Python can run. LAX makes it a
   host call or, where that is impossible, runs the whole function *line by line*, uncompiled.
 """
