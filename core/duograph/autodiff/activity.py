@@ -36,7 +36,10 @@ def expandable(op: Op) -> bool:
 
 
 def passes_on(op: Op) -> bool:
-    """Return whether results of an op may depend differentiably on its operands."""
+    """Return whether results of an op may depend differentiably on its operands.
+
+    False for ops such as comparisons, whose results have no gradient.
+    """
     return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
 
 
@@ -51,7 +54,11 @@ def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...
 
 
 def lost_in_bprop(name: str) -> GradientError:
-    """Return the error for a `bprop` that has no gradient for a value which the function reads."""
+    """Return the error for a differentiated value that a function reads without it being an input.
+
+    The function's own `bprop` returns gradients of its inputs only, so that this one would be
+    lost.
+    """
     return GradientError(
         f"{name}: the function uses a Tensor or Parameter that is being differentiated and is not "
         f"an input, so that its bprop has no gradient for it; wanted it as an input, or "
@@ -60,7 +67,7 @@ def lost_in_bprop(name: str) -> GradientError:
 
 
 def forward_uses(graph: Graph) -> set[int]:
-    """Return the positions of the parameters that a node or the outputs of a graph read."""
+    """Return the positions of those parameters of a graph that a node or the outputs read."""
     used = {i for node in graph.nodes for i in node.operands if i is not None}
     return {i for i in range(graph.n_params) if i in used or i in graph.outputs}
 

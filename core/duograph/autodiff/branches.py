@@ -101,7 +101,11 @@ class SwitchPlan:
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
-        """Return the value id, in the graph around the switch, of residual `i` of a branch."""
+        """Return the value id, in the graph around the switch, of residual `i` of a branch.
+
+        The residual is an operand of the switch, one of its additional results, or an original
+        result.
+        """
         if i < len(self.operands):
             return self.operands[i]
         if i in slot_of:
@@ -161,14 +165,17 @@ def _status_of(halves: Linearized, parameter: int) -> int:
 
 
 def _joined_status(statuses: Sequence[int]) -> int:
-    """Return the status of a cotangent that a switch returns, from its statuses in the branches."""
+    """Return in which runs a cotangent that a switch returns exists, as a status.
+
+    `statuses` are those of the cotangent in the branches (see `optional_cotangents.Cotangent`).
+    """
     if all(s == PRESENT for s in statuses):
         return PRESENT
     return GARBAGE if GARBAGE in statuses else NEUTRAL
 
 
 def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
-    """Merge the parameters of a branch that receive the same operand.
+    """Merge the parameters of a branch that receive the same operand of the switch.
 
     Returns the changed graph and the operands without repetitions.
     """

@@ -32,7 +32,8 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 class RecursivePair:
     """The differentiated form of a recursive function: a forward and several backward functions.
 
-    There is a backward function for each combination of statuses that callers' cotangents have.
+    There is a backward function for each combination of statuses of the cotangents that it
+    receives. A status says in which runs a cotangent exists (see `optional_cotangents.Cotangent`).
 
     Attributes:
         target: the function.
@@ -68,11 +69,12 @@ class RecursivePair:
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
-        """Return the backward function for cotangents of the given statuses.
+        """Return the backward function for one combination of existing cotangents.
 
-        It takes (stack, cotangents of results..., cotangents of parameters to add to..., flags of
-        both...) and returns a cotangent per wanted parameter, then the flags of `flagged(seeded)`.
-        It is created at the first request; its graph is complete after `Session.finish`.
+        It takes (stack of residuals, cotangents of results..., cotangents of parameters to add
+        to..., run-time flags of both...) and returns a cotangent per wanted parameter, then the
+        flags of `flagged(seeded)`. It is created at the first request; its graph is complete after
+        `Session.finish`.
 
         Args:
             present: for each result, the status of its cotangent.
@@ -91,9 +93,10 @@ class RecursivePair:
     def flagged(self, seeded: Sequence[int]) -> list[int]:
         """Return the wanted parameters for whose cotangents the backward function returns flags.
 
-        Which parameters a recursive function uses differs from run to run, so any of their
-        cotangents may be absent. Only one that adds to a cotangent of status PRESENT always exists.
-        `seeded` has these statuses.
+        A flag says at run time whether the cotangent exists. Which parameters a recursive function
+        uses differs from run to run, so any of their cotangents may be absent. Only one that is
+        added to a cotangent of status PRESENT exists in every run, and has no flag. `seeded` has
+        these statuses.
         """
         return [i for i in self.wanted_params if seeded[i] != PRESENT]
 

@@ -108,9 +108,12 @@ def _recorded(args: Sequence[Any]) -> dict[int, Tensor]:
 
 
 def _reads_more(edges: Sequence[Edge], inputs: set[Edge], start: int) -> bool:
-    """Return whether results depend on a tape edge older than `start` other than `inputs`.
+    """Return whether results depend on a recorded value from before a call that is no input of it.
 
-    `edges` are the tape edges of the results, `start` is a tape sequence number.
+    Args:
+        edges: the tape edges of the results.
+        inputs: the tape edges of the inputs.
+        start: the tape's sequence number when the call began; smaller numbers are from before.
     """
     waiting: list[Edge | None] = list(edges)
     seen: set[Edge] = set()
@@ -136,13 +139,14 @@ def _one_node(
     name: str,
     lost: bool = False,
 ) -> Any:
-    """Record one tape node for a function whose result is `found`; return the recorded result.
+    """Record one tape node for a function that has been run; return its result as recorded tensors.
 
     Args:
-        found: a Tensor or a tuple of them.
+        found: the result: a Tensor or a tuple of them.
         bprop, args, name: see `custom_gradient`.
         recorded: the recorded arguments, by position.
-        lost: whether the function read recorded tensors that are not among `args`.
+        lost: whether the function read recorded tensors that are not among `args`. A backward pass
+            through the node then raises an error.
     """
     level = max(x._type.level for x in recorded.values())
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]

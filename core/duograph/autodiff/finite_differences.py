@@ -160,7 +160,7 @@ class _Slopes:
     """Finite differences of sum(weights * function(inputs)) at the point `inputs`.
 
     A gradient is right if it lies between the left and the right one-sided difference. Where the
-    function has a kink, any slope in between is a valid choice.
+    function has a kink, any derivative in between is a valid choice.
     """
 
     def __init__(

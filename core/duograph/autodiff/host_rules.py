@@ -151,10 +151,10 @@ def _pop(attributes: Mapping[str, Any]) -> Rule:
 
 
 def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
-    """Append nodes that pop a frame from a stack of cotangents.
+    """Append nodes that pop a frame of cotangents from a stack, which may be empty at run time.
 
     Returns (rest of the stack, *cotangents), where the cotangents have the given types. If the
-    stack is empty at run time, it stays empty and the cotangents are such that they change no sum.
+    stack is empty, it stays empty and the cotangents are numbers that change no sum, such as -0.0.
     """
     branches: list[Graph] = []
     for holds in (False, True):

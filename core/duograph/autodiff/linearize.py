@@ -146,9 +146,9 @@ class Joint:
     ) -> list[int]:
         """Append a composite op's body to the forward graph; return the ids of its results.
 
-        If the body reads a differentiated value more than once, it reads it through an `identity`
-        node. The cotangents of that value are then first summed within the body, and added in the
-        order of the operands.
+        A differentiated operand that the body reads more than once is passed to it through an
+        `identity` node. Its cotangents are then first summed within the body, and the sum is added
+        once, in the order of the operands, as the eager tape does.
         """
         inner = expand(node.op, operand_types(graph, node), node.attributes)
         values = [i for i in operands if i is not None]
@@ -167,10 +167,12 @@ class Joint:
     def halves(
         self, present: Sequence[int], seeded: Sequence[int], outermost: bool = False
     ) -> Linearized:
-        """Return the forward and backward graph for cotangents of the given statuses, cached.
+        """Return the forward and backward graph for one combination of existing cotangents, cached.
 
-        `present` has the statuses for results. `seeded` has those of cotangents of parameters to
-        which the backward graph adds. `outermost` says that the graph is no sub-graph.
+        Args:
+            present: for each result, the status of its cotangent: in which runs it exists.
+            seeded: for each parameter, the status of a cotangent to which the backward graph adds.
+            outermost: whether the graph is no sub-graph.
         """
         key = (tuple(present), tuple(seeded), outermost)
         found = self._halves.get(key)
@@ -181,7 +183,7 @@ class Joint:
     def full_halves(self) -> Linearized:
         """Return the forward and backward graph for the case that all results have cotangents.
 
-        Its residuals include those of every other case.
+        No other case needs more residuals.
         """
         present = [int(has_cotangent(self.graph.types[i])) for i in self.graph.outputs]
         return self.halves(present, (ABSENT,) * self.graph.n_params)
@@ -194,9 +196,10 @@ NUMBER_FOR_OP = "a number for an op"
 
 
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
-    """Return whether a Python call in a graph may return a value that depends on its operands.
+    """Return whether a host call returns a value through which a gradient might have to pass.
 
-    If so, a gradient would have to pass through Python, and the graph cannot be differentiated.
+    A host call is a node that runs Python code, which cannot be differentiated: the graph is
+    refused.
     """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
@@ -207,7 +210,7 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def _uses(graph: Graph) -> list[int]:
-    """Return how often nodes of a graph read each parameter; being returned counts as two reads."""
+    """Return how often a graph uses each parameter: once per read by a node, twice per output."""
     n = graph.n_params
     uses = [0] * n
     for node in graph.nodes:

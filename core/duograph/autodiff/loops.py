@@ -114,10 +114,13 @@ class WhilePlan:
             _Backward(self, sweep, node, start).append()
 
     def halves(self, pattern: Pattern, seeded: Sequence[int]) -> Linearized:
-        """Return the forward and backward graph of the loop body for given statuses of cotangents.
+        """Return the forward and backward graph of the loop body for one combination of cotangents.
 
-        `pattern` has the status for each carry after the iteration; `seeded` has the status, for
-        each parameter of the body, of a cotangent to which the backward graph adds.
+        Args:
+            pattern: for each carry (loop variable), the status of its cotangent after the
+                iteration.
+            seeded: for each parameter of the body, the status of a cotangent to which the backward
+                graph adds.
         """
         return self.joint.halves((ABSENT, *pattern), seeded)
 
@@ -175,9 +178,10 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return `seeds`: the statuses of the cotangents to which an iteration adds.
+        """Return `seeds`: for each operand, the status of the cotangent to which an iteration adds.
 
-        They are found by iteration, since the statuses that the body returns depend on them.
+        The statuses depend on those that the backward graph of the body returns, and these on the
+        former. So they are computed again until they stay the same.
         """
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
@@ -248,7 +252,7 @@ class _Backward:
         return cotangents[k].value if k in cotangents else additive_identity(self.types[k])
 
     def _final_status(self, k: int) -> int:
-        """Return the status of carry `k`'s cotangent after the backward loop."""
+        """Return the status of carry `k`'s cotangent after the loop: in which runs it exists."""
         if k not in self.flagged_carries:
             return PRESENT
         if k in self.seeded or any(c[k] == GARBAGE for c in self.patterns):
@@ -297,9 +301,10 @@ class _Backward:
             return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """Return the backward graph of one iteration whose cotangents have pattern number `s`.
+        """Return the backward graph of one iteration, for pattern number `s`.
 
-        `kinds` are the types of its parameters, the `values` in `_body`. It returns the loop
+        A pattern says which carries have a cotangent at the end of the iteration. `kinds` are the
+        types of the graph's parameters, the `values` in `_body`. The graph returns the loop
         variables of the backward loop without the stack.
         """
         plan, halves, pattern = self.plan, self.halves[s], self.patterns[s]
@@ -333,7 +338,7 @@ class _Backward:
 
 
 def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
-    """Return pairs (parameter of the loop body, status of the cotangent that it gets)."""
+    """Return pairs (parameter of the loop body, status of the cotangent computed for it)."""
     return zip(halves.wrt, halves.statuses)
 
 
@@ -357,7 +362,11 @@ def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]
 
 
 def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
-    """Return the pattern of the iteration before one with the given pattern."""
+    """Return the pattern that the backward loop meets after a given pattern.
+
+    A pattern says which carries (loop variables) have a cotangent at the end of an iteration. The
+    backward loop goes from the last iteration to the first.
+    """
     known = dict(_statuses(plan.halves(pattern, (ABSENT,) * len(plan.operands))))
     return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
 
@@ -379,7 +388,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Return a run-time choice: cotangent `new` if the loop ran at least once, else `idle`."""
+    """Return cotangent `new` if the loop ran at least once, else `idle`; chosen at run time."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # `new` contains `idle`, so it exists as well
         return Cotangent(value)

@@ -36,9 +36,10 @@ _plans: weakref.WeakSet[GraphPlan] = weakref.WeakSet()
 
 
 def _exchange() -> None:
-    """Let all plans run backward graphs in their other form, which reports, or not, to observers.
+    """Exchange the two forms of every plan's backward function: with and without observers.
 
-    So the backward pass of a tape is reported although the forward pass was not.
+    Called when observers are added or removed, so that the backward pass of a tape is reported
+    even if the forward pass was not.
     """
     for plan in list(_plans):
         plan.fast, plan._other_fast = plan._other_fast, plan.fast
@@ -181,10 +182,10 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is a result of the tape node that stores it.
+    """Stands for a residual that is a result of the very tape node that stores it.
 
-    It has the result's type, buffer and index (None for a single result) instead of the tensor,
-    which would make a reference cycle.
+    Storing the tensor would make a reference cycle: tensor, edge, node, residuals. This has only
+    the result's type, its buffer, and its index among the results (None for a single one).
     """
 
     __slots__ = ("type", "_buf", "index")
@@ -247,10 +248,10 @@ class PythonPlan:
 
 
 def without_rule(results: Any, operands: Sequence[Tensor | None], error: MissingRuleError) -> Any:
-    """Mark results of an op without a gradient rule as recorded; return them.
+    """Record the results of an op that has no gradient rule, so that a backward pass raises.
 
-    A backward pass that reaches them raises `error`. Results of integer and bool dtypes stay
-    unmarked, and so do all results if no operand is recorded.
+    A backward pass that reaches the results raises `error`. Results of integer and bool dtypes are
+    not recorded, and none is if no operand is recorded. Returns the results.
     """
     parents = [x for x in operands if x is not None and is_recorded(x)]
     outs = results if isinstance(results, tuple) else (results,)

@@ -59,7 +59,7 @@ class Cotangent:
 def flag_of(c: Cotangent | None) -> GraphScalar:
     """Return the symbolic bool that says, at run time, whether a cotangent exists.
 
-    It is a constant for a cotangent that exists always (PRESENT) or never (None).
+    It is the constant True for a cotangent of status PRESENT, and False for no cotangent (None).
     """
     if c is not None and c.status > PRESENT:
         assert c.flag is not None

@@ -111,7 +111,7 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a copy of `t`, on a device, with its present buffer and tape edge.
+    """Return a copy of `t`, on a device, that keeps the present buffer and tape edge.
 
     Later in-place writes to `t` do not change the copy.
     """
@@ -125,7 +125,10 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a tensor with the buffer of `t` that is an input of a derivative of a given level."""
+    """Return a tensor with the buffer of `t` as a new input of a derivative of a given level.
+
+    Its gradient is computed on its own, even if another argument is the same tensor.
+    """
     if t._type.device is None:
         commit(t, registry.current_device())
     type_ = t._type
@@ -138,9 +141,10 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 
 def _start_edge(t: Tensor) -> Edge:
-    """Return the tape edge for an input at which a new derivative starts.
+    """Return the tape edge for a tensor that is an input of a derivative which starts now.
 
-    If an enclosing derivative records `t`, the edge is a node that passes gradients on to it.
+    The edge is a new leaf, at which gradients stop. If an enclosing derivative records `t`, it is
+    a node that passes gradients on to `t`.
     """
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
@@ -194,7 +198,10 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
 
 
 def _leaf_of(p: Parameter) -> Leaf:
-    """Return the tape edge of a Parameter at which gradients stop; later derivatives reuse it."""
+    """Return the leaf of a Parameter, the tape edge at which its gradient is collected.
+
+    It is stored on the Parameter and used by later derivatives, too.
+    """
     leaf: Leaf | None = p.__dict__.get("_leaf")
     if leaf is None or leaf.type.plain is not p._type.plain:
         leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))

@@ -107,9 +107,12 @@ def unread_residual(type_: ValueType) -> GraphValue:
 
 
 def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[GraphValue]:
-    """Return the cotangents and flags that a backward graph takes, as graph values.
+    """Return the arguments with which to call a backward graph: cotangents, then their flags.
 
-    First the sweep's cotangents of those `ids` whose status is not ABSENT, then the flags of these.
+    Args:
+        sweep: has the cotangents so far.
+        ids: values of the forward graph.
+        statuses: for each of them the status of its cotangent. An ABSENT cotangent is left out.
     """
     given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
     flags = [c.flag for c in given if c.flag is not None]
@@ -147,9 +150,14 @@ def with_outputs_for(
 def by_parameter(
     halves: Linearized, outputs: Sequence[Item]
 ) -> tuple[Mapping[int, Item], Mapping[int, Item]]:
-    """Return the outputs of a backward graph by the forward parameter that they belong to.
+    """Map the parameters of a forward graph to what its backward graph returned for them.
 
-    `outputs` are the graph's outputs: cotangents, then flags. Returns a dict of each.
+    Args:
+        halves: the two graphs.
+        outputs: what the backward graph returned: cotangents, then flags.
+
+    Returns:
+        parameter -> cotangent, and parameter -> flag.
     """
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]

@@ -35,8 +35,8 @@ class Sweep:
 
     Attributes:
         joint: the forward nodes, and how to differentiate those with control flow.
-        present: statuses of the cotangents of the results.
-        seeded: statuses of cotangents of parameters to which the sweep adds.
+        present: for each result, the status of its cotangent: in which runs it exists.
+        seeded: for each parameter, the status of a cotangent to which the sweep adds.
         outermost: whether the graph is no sub-graph; in the cotangents that it returns, zeros then
             stand for absent ones.
         active: ids of the values that depend on a differentiated parameter.
@@ -61,13 +61,17 @@ class Sweep:
     def value(self, id_: int) -> GraphValue:
         """Return the forward value with a given id as a symbolic value for a gradient rule.
 
-        The alias through which a composite op reads an operand is replaced by the operand.
+        A composite op's body may read an operand through an `identity` node; the operand itself is
+        returned then.
         """
         found: GraphValue = self.builder.tensor(self.joint.alias.get(id_, id_))
         return found
 
     def status(self, id_: int) -> int:
-        """Return the status (ABSENT, PRESENT, NEUTRAL or GARBAGE) of a value's cotangent so far."""
+        """Return the status of a value's cotangent so far: in which runs it exists.
+
+        It is ABSENT, PRESENT, NEUTRAL or GARBAGE (see `optional_cotangents.Cotangent`).
+        """
         found = self.cotangents.get(id_)
         return ABSENT if found is None else found.status
 
@@ -77,7 +81,7 @@ class Sweep:
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Append the backward of all nodes; return separate forward and backward graphs."""
+        """Append the backward nodes of all nodes; return separate forward and backward graphs."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -163,9 +167,10 @@ class Sweep:
         ]
 
     def joined_status(self, results: Sequence[int]) -> tuple[int, GraphScalar | None]:
-        """Return the status and run-time flag of gradients that a rule computes for one node.
+        """Return the status and the run-time flag for the gradients that a node's rule computes.
 
-        They exist in the runs in which some of the node's `results` have a cotangent.
+        The gradients exist in the runs in which at least one of the node's `results` has a
+        cotangent.
         """
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):

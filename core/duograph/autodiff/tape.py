@@ -67,8 +67,8 @@ def _detach_written_tensors() -> None:
 def edge_of(t: Tensor) -> Edge:
     """Return the tape edge of a recorded tensor that an op is about to read.
 
-    An edge older than every running derivative belongs to one that has ended: a new `Leaf` replaces
-    it, so that the old nodes can be freed.
+    If the edge is older than every running derivative, the derivative it belongs to has ended. A
+    new `Leaf` then replaces it, so that the old nodes can be freed.
     """
     edge: Edge = t._edge
     if edge.seq < runtime_state.horizon:
@@ -244,7 +244,7 @@ def backward(
 
 
 def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
-    """Return the edges of a call's operands, with None in place of each repeated edge."""
+    """Return the edges of a call's operands, with None for each edge that occurred before."""
     first = {p: k for k, p in reversed(list(enumerate(parents)))}
     return [p if first[p] == k else None for k, p in enumerate(parents)]
 
