@@ -135,7 +135,10 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or the last attempt put the next one off far."""
+        """Return whether values are cached, or the next attempt to cache them is far off.
+
+        Until then a program may store the handles of its state between calls.
+        """
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 
@@ -188,7 +191,10 @@ class CachedValues:
         return watch.values
 
     def _exclusive(self) -> bool:
-        """Return whether only the tensors and programs that just read hold the buffers."""
+        """Return whether nothing can write the state's buffers without this cache noticing.
+
+        Only the tensors, and programs that just read, may hold the buffers.
+        """
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
         lists = self._borrowed()  # keeps the lists alive while their references are counted
         known = collections.Counter([id(h) for handles in lists for h in handles])

@@ -81,9 +81,9 @@ class ControlNode(NamedTuple):
         return self.lower_subgraph(whole, self.device)
 
     def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
-        """Return a function that converts an operand of this type to a Python int.
+        """Return a function that converts the run-time value of an operand to a Python int.
 
-        The operand is the buffer handle of a 0-d tensor, or a Python number.
+        The value is the buffer handle of a 0-d tensor, or a Python number, as `type_` says.
         """
         if isinstance(type_, HostType):
             return int
@@ -345,9 +345,10 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
 
 
 def _plain_range(dtype: DType) -> tuple[float, float]:
-    """Return (least, greatest) Python number that NumPy converts to a dtype without a check.
+    """Return (least, greatest) Python number that may be converted to a dtype without a check.
 
-    For dtypes other than integers, float32 and float64 the range is empty.
+    For dtypes other than integers, float32 and float64 the range is empty: all numbers are
+    checked.
     """
     if dtype.is_integer:
         info = np.iinfo(dtype.np)

@@ -75,10 +75,10 @@ def _forget() -> None:
 
 
 def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -> None:
-    """Store the 0-d tensor made of a Python number operand for later calls of binary ops.
+    """Cache the 0-d tensor that was made of a Python number operand of a binary op.
 
-    The key in the table `numbers` of module `op` is the type of the other operand, and class and
-    value of the number. 0.0 is not stored, since -0.0 equals it.
+    Later calls such as `x + 1` find it in the table `numbers` of module `op`, by the type of x and
+    the number with its class. 0.0 is not cached, since -0.0 equals it.
     """
     for number, other, made in (
         (operands[1], tensors[0], tensors[1]),

@@ -65,9 +65,9 @@ def eager_call(
 
 
 def _unruled_call(plain: TensorCall, error: MissingRuleError) -> TensorCall:
-    """Return a function that runs an op without gradient rule.
+    """Return a function that runs an op without a gradient rule; only a backward pass raises.
 
-    Asking for a gradient through its results raises `error`.
+    A backward pass through the results raises `error`.
     """
 
     def call(*operands: Tensor | None) -> Result:
@@ -124,7 +124,7 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Derivative plan of a tape node with one result that passes its cotangent on unchanged."""
+    """Derivative plan of the nodes that `_with_own_edge` adds; it passes the cotangent on."""
 
     n_results = 1
     fast: TensorCall | None = None
@@ -147,7 +147,11 @@ class _OperandPlan:
 
 
 def _with_own_edge(t: Tensor) -> Tensor:
-    """Return a tensor with the buffer of `t` and a tape node that passes cotangents on to `t`."""
+    """Return a tensor with the buffer of `t` and a tape node of its own, which leads to `t`.
+
+    The backward pass adds up the cotangents of the new tensor before it passes their sum on to
+    `t`.
+    """
     made = Tensor._make(t._type, t._buf)
     made._edge = Node(_OperandPlan(t._type), (edge_of(t),), (), True)
     return made
@@ -420,9 +424,9 @@ def _deep_call(
 
 
 def _alias(t: Tensor) -> Tensor:
-    """Return a new tensor with the buffer and tape node of `t`; in-place writes to `t` miss it.
+    """Return a new tensor with the buffer and tape node of `t`, for use as a residual.
 
-    Nodes that `_with_own_edge` added are skipped.
+    Later in-place writes to `t` do not change it. Nodes that `_with_own_edge` added are skipped.
     """
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
@@ -450,7 +454,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
 
 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
-    """Return a function that calls `recorded` while a derivative is running, else `plain`."""
+    """Return a function that calls `recorded` while some derivative is running, else `plain`."""
 
     def call(*operands: Any) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)

@@ -46,7 +46,7 @@ class Executable(NamedTuple):
 
     @property
     def form(self) -> Executable:
-        """The form that reports to observers while there are observers, else the executable."""
+        """This executable, or its form that reports to observers while there are any."""
         return self.observed() if state.building and self.observed is not None else self
 
 
@@ -116,10 +116,10 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that makes a graph's only kernel call, without the loop over steps.
+    """Return a function that makes the only kernel call of a graph, without a loop over steps.
 
-    Returns None if the call reads constants or has absent operands, unless it combines one
-    parameter with one constant.
+    Returns None if the call reads constants or has absent operands, which the loop handles; a call
+    of one parameter and one constant is handled here.
     """
     call = step.call.run
     operands = step.operands

@@ -1,6 +1,6 @@
 """Decides how one op runs on a backend: by a kernel, or by its NumPy reference on the host.
 
-`execution.lowering` calls it for each tensor op. Nothing here looks at more than one graph node.
+`execution.lowering` calls it for each op on tensors. Nothing here looks at more than one node.
 """
 
 from __future__ import annotations

@@ -86,11 +86,14 @@ def _maker(
     state: Collection[int] = (),
     links: bool = False,
 ) -> Callable[[bool], Executable]:
-    """Run the graph passes; return the function that lowers the graph in either of its two forms.
+    """Run the graph passes; return a function that lowers the resulting graph.
 
-    The function takes whether the executable reports its kernels to observers. `links`: at "O0"
-    too, make one native program of a graph without control flow, which calls the same kernels. The
-    other arguments are those of `lower_program`.
+    The function takes whether the executable is to report its kernels to observers. The arguments
+    are those of `lower_program`.
+
+    Args:
+        links: whether a graph without control flow becomes one native program at "O0" too; it
+            calls the same kernels.
     """
     notes = [] if notes is None else notes
     whole = None if level == "O0" else compiled_graph(graph, device, watch, notes)
@@ -126,7 +129,7 @@ def lower_closed(
     backend: Backend | None = None,
     observed: bool = False,
 ) -> HandleFunction:
-    """Lower a graph that has been through the passes, or a subgraph of one, to a function.
+    """Lower a graph that the passes have already rewritten, or a sub-graph of one, to a function.
 
     The function takes and returns buffer handles. `regions` are the compiled calls of fused
     regions; `backend` is that of `device` if not given. `observed`: kernels report to observers.

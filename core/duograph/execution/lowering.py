@@ -348,7 +348,7 @@ class Lowering:
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
         """Append the instruction that runs one of several branches; return its results' slots.
 
-        The slots refer at run time to the results of the branch that ran.
+        A result's slot is an alias: at run time it refers to the memory of the branch that ran.
         """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
@@ -370,7 +370,7 @@ class Lowering:
         return made
 
     def checked(self, instructions: Sequence[Instruction]) -> list[Step]:
-        """Return the kernel calls among instructions; in debug mode each checks its results."""
+        """Return the kernel calls among instructions; in debug mode each one checks its results."""
         steps = [s for s in instructions if isinstance(s, Step)]
         if not context.settings.debug:
             return steps
@@ -381,7 +381,11 @@ class Lowering:
         ]
 
     def runnable(self, instructions: Sequence[Instruction]) -> list[Step]:
-        """Return the kernel calls among instructions in the form in which they run one by one."""
+        """Return the kernel calls among instructions, as the executor in Python runs them.
+
+        In debug mode they check their results; if the program is observed, they report to
+        observers.
+        """
         steps = self.checked(instructions)
         return watched_steps(steps, self.backend, self.device) if self.observed else steps
 

@@ -173,7 +173,10 @@ class _Lifetimes:
                 self.last[slot] = self.now
 
     def settle(self) -> None:
-        """Extend each value's lifetime to the last read of every alias of it."""
+        """Extend each value's lifetime to the last read of any of its aliases.
+
+        An alias is a slot that refers to the memory of another slot.
+        """
         changed = True
         while changed:
             changed = False
@@ -279,7 +282,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Return whether a kernel call may write slot `result` over the memory of slot `operand`."""
+    """Return whether a kernel can write its result over one of its operands, both given by slot."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
@@ -293,11 +296,11 @@ def _shared(
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Return, for each slot, the first slot of the chain of overwrites that it belongs to.
+    """Return, for each slot, the slot whose memory it shares, or the slot itself.
 
-    If a kernel may overwrite its operand a with its result b, both belong to the chain that starts
-    where a's does, and share memory. `given` slots are never overwritten; results in `taken`
-    overwrite a parameter's buffer instead.
+    If a kernel may overwrite its operand a with its result b, b shares the memory of a; if another
+    kernel then overwrites b with c, c shares the memory of a, too. `given` slots are never
+    overwritten; results in `taken` overwrite a parameter's buffer instead.
     """
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result

@@ -199,7 +199,7 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
 def _checked(
     linked: LinkedProgram, results: Sequence[ValueType], backend: Backend, index: int
 ) -> LinkedProgram:
-    """Return a linked program that, in debug mode, checks the number and buffers of its results."""
+    """Return a linked program that, in debug mode, checks its results: their number and buffers."""
     if not context.settings.debug:
         return linked
     bind = linked.bind
@@ -222,7 +222,7 @@ def _planned(
     outputs: Sequence[int],
     updates: Mapping[int, int],
 ) -> tuple[Program, str]:
-    """Plan the memory of instructions; return the backend's program and a line for the log.
+    """Plan the memory of instructions; return the program to link, and a line for the log.
 
     `given` are the slots that a call receives. A result that is a constant, or shares memory with
     another slot, is copied to a new slot.

@@ -29,12 +29,16 @@ Run = Callable[..., Any]
 
 
 def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> list[Step]:
-    """Return steps that report their calls; control flow itself is no work and is left out."""
+    """Return the steps in the form that reports each call to the observers.
+
+    Steps of control flow are returned unchanged: only the kernels inside them report.
+    """
     timer = _timer(backend, device)
     return [_watched_step(step, device, timer) for step in steps]
 
 
 def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step:
+    """Return one step as `watched_steps` does."""
     if step.name in CONTROL_OPS and step.name != "host_call":
         return step
     work = _work(step, device)
@@ -43,7 +47,7 @@ def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step
 
 
 def _work(step: Step, device: Device) -> Work:
-    """Return the description of a kernel call for observers."""
+    """Return the description of a kernel call that observers receive with its times."""
     kind = "python" if step.name == "host_call" else "kernel"
     name = step.name or "copy"
     if kind == "python":
@@ -58,9 +62,9 @@ def _work(step: Step, device: Device) -> Work:
 def timed_program(
     linked: LinkedProgram, instructions: Sequence[Instruction], device: Device
 ) -> Run | None:
-    """Return the function that runs a linked program and reports its kernels.
+    """Return a function that runs a linked program and reports its kernels to observers.
 
-    Returns None if the program does not tell the times of its kernels.
+    Returns None if the program cannot tell the times of its kernels (`LinkedProgram.timed`).
     """
     timed, run = linked.timed, linked.run
     if timed is None:
@@ -84,7 +88,10 @@ def timed_program(
 
 
 def _host_work(step: HostStep) -> Work:
-    """Return the description of an instruction on Python numbers, which is not reported."""
+    """Return the description of an instruction on Python numbers; observers never receive it.
+
+    It keeps the position of the instruction in the program, by which kernels report.
+    """
     return Work("host", step.name)
 
 

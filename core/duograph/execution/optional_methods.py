@@ -23,11 +23,13 @@ _warned: set[tuple[str, str, str]] = set()
 
 
 def answer(backend: Backend, method: str, ask: Callable[[], Answer]) -> Answer | str:
-    """Return the answer of a backend's method; if that fails, warn and return the error text.
+    """Return what an optional method of a backend returned; if it fails, warn.
+
+    After a failure the text of the error is returned. A warning is given once per method and text.
 
     Args:
         method: name of the method, for the text.
-        ask: calls the method, checks its answer and returns it.
+        ask: function that calls the method, checks its result and returns it.
     """
     try:
         return ask()

@@ -22,9 +22,9 @@ def fuse_producer_consumer(
 ) -> list[Instruction]:
     """Fuse each kernel call with the only later call that reads its result, if both allow it.
 
-    The backend's function `PreparedCall.fuse_consumer` of the first call makes the fused call,
-    which takes the position of the second. Returns the instructions that remain. Between the two
-    there may be only kernel calls, which write no memory that existed before.
+    The function `PreparedCall.fuse_consumer` of the first call makes the fused call, which takes
+    the position of the second. Between the two there may be only kernel calls, since these write
+    nothing but new memory. Returns the instructions that remain.
 
     Args:
         instructions: in order; each slot that a kernel call reads is written once, before.

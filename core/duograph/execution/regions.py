@@ -102,7 +102,11 @@ def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[Prepar
 
 
 def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
-    """Yield phrases for the log: how many fused regions have epilogues, gathers or scatters."""
+    """Yield a phrase for the log, such as ", 2 end in scatters", for each kind of fused region.
+
+    The kinds are regions that continue after a matmul or convolution, that read through indices,
+    that end in sums of columns, and that end in scatters. Kinds without regions are left out.
+    """
 
     def columns(body: Graph, node: GraphNode) -> bool:
         if not node.op.is_reduction:
@@ -135,10 +139,10 @@ def _warn_once(backend: Backend, problem: str) -> None:
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
-    """Add the region bodies of a graph and its sub-graphs to `bodies`, by their printed form.
+    """Add the bodies of a graph's fused regions, sub-graphs included, to `bodies`.
 
-    Bodies with the same printed form compute the same, so one kernel serves all of them. `seen` are
-    the graphs already collected.
+    The key is the printed form of a body: bodies with the same one compute the same, so that one
+    kernel serves them. `seen` are the graphs already collected.
     """
     if graph in seen:
         return
