@@ -153,7 +153,11 @@ SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 
 def is_single_op(graph: Graph) -> bool:
-    """Return whether a graph has at most one node, and that node runs no sub-graph."""
+    """Return whether a graph is at most one node, which has no sub-graph.
+
+    Such graphs stand for a call of one op, for example in eager mode; passes have nothing to do
+    there.
+    """
     nodes = graph.nodes
     return not nodes or (len(nodes) == 1 and nodes[0].op not in SUBGRAPH_OPS)
 
@@ -232,7 +236,7 @@ def _(operands, types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
-    """Graph op that returns, as a Python bool, whether a stack of saved values has entries."""
+    """Graph op that returns, as a Python bool, whether a stack of residuals has any entry."""
 
 
 @stack_holds.infer

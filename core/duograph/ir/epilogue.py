@@ -16,11 +16,11 @@ __all__ = ["Epilogue", "epilogue_of"]
 
 
 class Epilogue(NamedTuple):
-    """A fused region split into a matmul or convolution and the elementwise nodes after it.
+    """A fused region split into a matmul or convolution and the element-wise nodes after it.
 
     Attributes:
-        product: the node of the matmul or convolution, which a kernel of its own computes.
-        tail: graph of the elementwise rest; its first parameter is the result of `product`.
+        product: the node of the matmul or convolution, which the kernel's main loop computes.
+        tail: graph of the element-wise rest; its first parameter is the result of `product`.
         reads: indices of the region's operands that are the other parameters of `tail`, in order.
     """
 
@@ -30,9 +30,10 @@ class Epilogue(NamedTuple):
 
 
 def epilogue_of(body: Graph, names: Collection[str]) -> Epilogue | None:
-    """Split the body graph of a fused region at its first node whose op name is in `names`.
+    """Split the body of a fused region into its matmul or convolution and the nodes after it.
 
-    Returns None if no node has one of these names.
+    The first node whose op name is in `names` counts as the matmul or convolution. Returns None if
+    no node has one of these names.
     """
     product = next((node for node in body.nodes if node.op.name in names), None)
     if product is None:

@@ -147,8 +147,8 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
     """Return how a reduction over axes before the last divides its operand into columns.
 
-    `type_` is the type of the operand. Returns None if the reduced axes are not adjacent, if none
-    of them is longer than 1, or if fewer than 2 elements follow them.
+    `type_` is the type of the operand. Returns None if the reduced axes are not adjacent, if all
+    of them have length 1, or if fewer than 2 elements follow them.
     """
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
@@ -235,9 +235,10 @@ def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) ->
 def fits_column_loop(body: Graph) -> bool:
     """Return whether one loop nest over columns can compute `body`, the graph of a fused region.
 
-    The region must end in reductions or scatters that all have the same `Columns`. The nest is
-    split wherever the strides of an operand change. The number of elements inside each split must
-    divide that of the next larger one, and no split may lie inside a row of columns.
+    The region must end in reductions or scatters that all have the same `Columns`. The loop over
+    all elements is divided wherever the strides of an operand change, that is every so many
+    elements. These numbers of elements must divide each other, and none may be smaller than a row
+    of columns.
     """
     return _ColumnLoop(body).fits()
 
@@ -263,6 +264,7 @@ class _ColumnLoop:
 
     # Whether one loop nest over columns can compute the region.
     def fits(self) -> bool:
+        """Return what `fits_column_loop` returns."""
         if not all(self.add(node) for node in self.body.nodes) or len(self.columns) != 1:
             return False
         (columns,) = self.columns
@@ -354,6 +356,7 @@ class _ColumnLoop:
         return self.read(updates, self.tensor(updates).shape)
 
     def cut(self, strides: list[tuple[int, int]]) -> None:
+        """Add to `cuts` the positions at which the strides of one operand change."""
         unit = 1
         for size, _ in reversed(strides[1:]):
             unit *= size

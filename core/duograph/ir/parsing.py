@@ -41,7 +41,7 @@ _LONGEST = 1000
 
 
 class _Shown:
-    """Replacement in a parsed graph for a Python object of which only the printed form is known."""
+    """Stands in a parsed graph for a Python object of which only the printed form is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -51,7 +51,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth) for each character outside string literals."""
+    """Yield (index, character, bracket depth) for each character that is in no string literal."""
     depth = 0
     quote = ""
     escaped = False
@@ -124,10 +124,7 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """Parse the end of a line of a printed graph, ` : types ! effects`.
-
-    Returns the types and the effects.
-    """
+    """Parse the end of a printed node, such as ` : float32[3] ! io`: types and effects."""
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -368,6 +365,7 @@ def _literal(text: str) -> Any:
 
 # The Python object of a host constant; a replacement if only its class was printed.
 def _host_value(text: str) -> Any:
+    """Parse a printed Python object: a number, a literal, or else a `_Shown`."""
     if text in _NUMBERS:
         return _NUMBERS[text]
     if text in _NAMES:

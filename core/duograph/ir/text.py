@@ -52,6 +52,7 @@ _SHOWN = 16
 
 
 def _list(items: list[str], single: bool) -> str:
+    """Return items separated by commas; a tuple of one item ends in a comma."""
     return ", ".join(items) if single or len(items) != 1 else f"{items[0]},"
 
 
@@ -145,6 +146,7 @@ class _Writer:
 
 
 def _plain(array: np.ndarray[Any, Any]) -> list[object]:
+    """Return the elements of an array as a flat list of Python numbers."""
     wide = np.float64 if array.dtype in EXTENSIONS else array.dtype
     found: list[object] = array.astype(wide).ravel().tolist()
     return found
@@ -187,6 +189,7 @@ def effects_text(effects: Iterable[Effect]) -> str:
 
 
 def _effects(effects: Iterable[Effect]) -> str:
+    """Return the effects of a node as the end of its printed line, such as `` ! io``."""
     shown = effects_text(effects)
     return f" ! {shown}" if shown else ""
 

@@ -101,7 +101,10 @@ class _Verifier:
 
 
 def _inside(context: Context) -> str:
-    """Return error-message lines that show the nodes whose sub-graphs enclose the wrong node."""
+    """Return lines of an error message that show where in the whole graph the wrong node is.
+
+    They show, innermost first, the nodes whose sub-graphs enclose the wrong node.
+    """
     return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in context)
 
 
@@ -123,6 +126,7 @@ _WITHOUT_OPERANDS = {"host_call", "call", "region", "unfused", "custom_call"}
 
 
 def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
+    """Return what is wrong with a node, or None; `defined` are the values defined before it."""
     op = node.op
     for i in node.operands:
         if i is not None and i not in defined:

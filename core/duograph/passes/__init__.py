@@ -173,7 +173,7 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 
 
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the graph of an op's body, or of its decomposition, after the passes of O0.
+    """Return the graph of an op's body, or of its decomposition rule, after the passes of O0.
 
     The parameters have the given types; None is an absent optional operand. The graph is cached.
     """
@@ -194,12 +194,13 @@ def _cleaned(graph: Graph) -> Graph:
 def decomposition(
     backend: Backend, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
 ) -> Graph | None:
-    """Return the graph of an op's decomposition on a backend, after the passes of O0.
+    """Return the graph of simpler ops that computes an op on a backend, after the passes of O0.
 
-    That is the backend's own, or else the op's body or decomposition; None if there is none.
+    It comes from the backend's own decomposition of the op, or else from the op's body or
+    decomposition rule; None if there is none of these.
 
     Raises:
-        BackendError: the backend's own failed, or computes results of other types.
+        BackendError: the backend's decomposition failed, or computes results of other types.
     """
     rule = backend.decompositions.get(op.name)
     if rule is not None:
@@ -212,12 +213,16 @@ def decomposition(
 
 
 class _Declined(Exception):
-    """A decomposition of a backend returned NotImplemented."""
+    """Raised while a decomposition is traced that returned NotImplemented (see `_declining`)."""
 
 
 @functools.lru_cache(maxsize=1024)
 def _declining(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a decomposition that raises `_Declined` where `rule` returns NotImplemented."""
+    """Return a decomposition like `rule` that raises `_Declined` for refused operands.
+
+    A backend's decomposition returns NotImplemented for operands that it does not take. The
+    exception ends the tracing of such a call.
+    """
 
     @functools.wraps(rule)
     def traced(*operands: Any, **attributes: Any) -> Any:
@@ -236,7 +241,11 @@ def _backend_decomposition(
     types: tuple[TensorType | None, ...],
     attributes: Attributes,
 ) -> Graph | None:
-    """Trace a backend's decomposition of an op; None if it does not take these operands."""
+    """Trace a backend's decomposition of an op; None if it does not take these operands.
+
+    Raises:
+        BackendError: the decomposition failed, or computes results of other types.
+    """
 
     try:
         graph = expand(op, types, attributes, _declining(rule))

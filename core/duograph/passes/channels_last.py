@@ -48,7 +48,9 @@ POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_ch
 
 
 class Cluster(NamedTuple):
-    """Measures of a cluster, from which `pays` decides whether to convert it to channels-last.
+    """Costs and gain of converting one cluster, a set of connected nodes, to channels-last.
+
+    `pays` decides from them whether the cluster is converted.
 
     Attributes:
         convolutions: number of convolutions among the nodes.
@@ -73,7 +75,7 @@ def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) ->
 
     Channels-last kernels are fast if their vectors of output channels are full and the convolution
     is dense or depthwise. A 1x1 convolution whose input is channels-last already (`follows`) is
-    converted in any case: transposing its input would cost more. `weight` is the type of the
+    converted in any case: transposing its input back would cost more. `weight` is the type of the
     weight.
     """
     outputs, inputs, *kernel = weight.shape
@@ -125,6 +127,7 @@ class _Conversions:
 
     # Whether the backend has a kernel of its own for an op, cached.
     def claimed(self, op: Op, types: tuple[TensorType, ...], attributes: Attributes) -> bool:
+        """Return whether the backend has its own kernel for an op on operands of these types."""
         key = op, types, tuple(attributes.items())
         found = self.claims.get(key)
         if found is None:
@@ -133,6 +136,7 @@ class _Conversions:
 
     # Lines for the user about what was converted, and why other convolutions were not.
     def notes(self) -> list[str]:
+        """Return lines for the user: what was converted, and why other convolutions were not."""
         found = []
         if self.converted:
             borders = sum(c.borders for c in self.converted)
@@ -193,7 +197,10 @@ def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
-    """Return whether converting a shape to channels-last reorders elements in memory."""
+    """Return whether converting a tensor of this shape to channels-last moves elements.
+
+    It does not if all axes but the channels, or the channel axis, have length 1.
+    """
     whole = _extended(shape, rank)
     return whole[1] > 1 and size_of(whole[2:]) > 1
 
@@ -235,6 +242,7 @@ class _Conversion:
 
     # The converted graph, or the graph itself if nothing in it is converted.
     def result(self) -> Graph:
+        """Return the converted graph, or the same graph if nothing is converted."""
         graph = self.graph
         self.find_members()
         self.select()
@@ -255,6 +263,7 @@ class _Conversion:
 
     # Fills `members`, `convertible`, `producers` and `invariant`.
     def find_members(self) -> None:
+        """Fill `members`, `convertible` and `invariant`: decide for each node what it can be."""
         for at, node in enumerate(self.graph.nodes):
             self.producers.update(dict.fromkeys(node.results, node))
             is_invariant = (
@@ -374,7 +383,10 @@ class _Conversion:
                 self.convertible.difference_update(node.results)
 
     def connected(self) -> dict[int, int]:
-        """Map each value of a cluster to one value that represents the whole cluster."""
+        """Return, for each value of a cluster, one value that represents the whole cluster.
+
+        Two values are in one cluster if they have the same representative.
+        """
         parent: dict[int, int] = {}
 
         def root(i: int) -> int:
@@ -397,7 +409,8 @@ class _Conversion:
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
         """Return the values that must be transposed at the borders of each cluster.
 
-        The keys are the representatives of clusters that `connected` returned as `roots`.
+        `roots` maps each value to the representative of its cluster, as `connected` returns it.
+        The keys of the result are these representatives.
         """
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
@@ -419,7 +432,11 @@ class _Conversion:
         return found
 
     def leaves(self, i: int | None) -> bool:
-        """Return whether a value will be channels-last and channels-first readers transpose it."""
+        """Return whether a value, converted to channels-last, must be transposed for other readers.
+
+        Other readers are nodes that stay channels-first. False for a value that is not converted,
+        or whose elements have the same order in both layouts.
+        """
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
@@ -485,9 +502,10 @@ class _Conversion:
         return made
 
     def restore(self, values: Sequence[int | None], node: GraphNode) -> None:
-        """Append conversions back to channels-first for the values among `values` that need one.
+        """Append transposes back to channels-first for those of `values` that are channels-last.
 
-        The original value ids are defined by them, so that nodes outside clusters can read them.
+        The transposes define the original value ids, which nodes outside clusters read. A value is
+        transposed back at most once.
         """
         for i in values:
             if i is None or i not in self.convertible or i in self.restored:
@@ -501,7 +519,7 @@ class _Conversion:
                 self.append(reshape, last, {"shape": type_.shape}, node, i)
 
     def inner(self, node: GraphNode) -> GraphNode:
-        """Return a node with its sub-graphs converted to channels-last layout."""
+        """Return a node with its sub-graphs (branches, loop bodies) converted to channels-last."""
         attributes = node.attributes
         convert = self.walk.graph
         if node.op is switch:

@@ -73,7 +73,7 @@ def fold_constants(
 
 
 def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
-    """Append a node for an array: `fill` if all its elements are equal, else `constant`."""
+    """Append a node that holds an array: `fill` if all its elements are equal, else `constant`."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
     same = np.full(array.shape, first[0]).astype(array.dtype)

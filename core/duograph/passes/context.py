@@ -41,7 +41,8 @@ class PassContext:
     Attributes:
         level: the jit level, "O0" to "O2".
         claims: function that says whether the backend has a kernel of its own for an op.
-        added: function that says whose added kernel computes an op; None if no plugin added any.
+        added: function that returns which plugin's kernel computes an op, if any; None if no
+            plugin added kernels.
         decomposition: function that returns the graph of an op's decomposition; None at
             level O0, where no pass decomposes.
         decomposes: names of the ops that the backend has decompositions of its own for.

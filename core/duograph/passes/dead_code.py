@@ -99,6 +99,10 @@ class _Removal:
 
     # A switch node with only the results number `wanted`, and the operands that they need.
     def _switch(self, node: GraphNode, wanted: list[int]) -> GraphNode:
+        """Return a switch without the operands and results that are not needed.
+
+        `wanted` are the positions of the needed results.
+        """
         branches: tuple[Graph, ...] = node.attributes["branches"]
         used: set[int] = set()
         for b in branches:
@@ -111,6 +115,10 @@ class _Removal:
 
     # A loop node with only the loop variables that the results number `wanted` need.
     def _while(self, node: GraphNode, wanted: list[int]) -> GraphNode:
+        """Return a loop without the loop variables and invariants that nothing needs.
+
+        `wanted` are the positions of the needed results.
+        """
         body: Graph = node.attributes["body"]
         n: int = node.attributes["n_carry"]
         carries = set(wanted)

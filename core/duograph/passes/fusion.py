@@ -83,7 +83,10 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
 
 
 def groups_of(graph: Graph, context: PassContext) -> tuple[Grouping, list[Group]]:
-    """Return the grouping of a graph's nodes, and the groups that become regions, one each."""
+    """Divide a graph's nodes into fusion groups; return the division, and the groups to fuse.
+
+    Each of these groups becomes one region.
+    """
     grouping = Grouping(graph, context)
     merge_into_readers(grouping)
     add_column_ends(grouping)
@@ -122,8 +125,9 @@ def _kernels(grouping: Grouping, group: Group) -> int:
 
 
 def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
-    """Return ids of values that are graph outputs or read outside the region that makes them.
+    """Return ids of the values that regions must return, as something outside reads them.
 
+    That may be an output of the graph, a node outside all regions or one in another region.
     `member` is the region of each fused node, by the node's position.
     """
     found = set(grouping.graph.outputs)
@@ -139,7 +143,7 @@ def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
 
 
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Remove from their regions the reshapes and other aliases that nodes outside read.
+    """Move reshapes and other aliases that nodes outside read from their regions to after them.
 
     An alias has the same bytes as its operand, so the region returns the operand instead, and the
     alias node runs after the region. Changes `owner` (region of each node, by position) and

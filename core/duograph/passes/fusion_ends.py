@@ -46,9 +46,10 @@ def add_column_ends(grouping: Grouping) -> None:
 
 
 def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int]]:
-    """Return the column reductions whose operand a fusion group computes or reads.
+    """Return the column reductions that could be added to a fusion group.
 
-    Returns positions of their nodes, by the columns that they reduce.
+    These are reductions over axes before the last whose operand the group computes or reads. The
+    result has the positions of their nodes, by the columns that they reduce.
     """
     graph = grouping.graph
     found: dict[Columns, list[int]] = {}

@@ -121,9 +121,10 @@ class Grouping:
         return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
 
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
-        """Return (elements, row length) of the loop that computes a node; None if none can.
+        """Return (number of elements, row length) of the loop that computes a node.
 
-        The row length is 0 for a node that is no reduction.
+        The row length is 0 for a node that is no reduction. Returns None if no loop can compute
+        the node.
         """
         found = self.loop_or_refusal(node)
         return None if isinstance(found, str) else found
@@ -220,9 +221,10 @@ class Grouping:
         self.home[at] = first
 
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
-        """Return the operands' fusion groups that a node can join, and the node's dependency level.
+        """Return the fusion groups that a node can join, and the dependency level that it then has.
 
-        A gather that only this node reads is moved to that level. `n` and `row` are as in `join`.
+        Only groups of its operands are considered. The group of a gather that only this node reads
+        moves to that level. `n` and `row` are as in `join`.
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -256,7 +258,10 @@ class Grouping:
         return groups + gathers, level
 
     def is_movable_gather(self, group: Group, at: int) -> bool:
-        """Return whether a fusion group is one gather whose result only node `at` reads."""
+        """Return whether a fusion group is a lone gather that only the node at position `at` reads.
+
+        Such a gather can be computed wherever that node is.
+        """
         if len(group.nodes) != 1:
             return False
         node = self.graph.nodes[group.nodes[0]]
@@ -266,9 +271,10 @@ class Grouping:
         return set(self.readers[value]) == {at} and value not in self.graph.outputs
 
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
-        """Return whether `node`, computed in the loop of a fusion group, can read value `i` there.
+        """Return whether a node that joins a fusion group can read value `i` of that group there.
 
-        `n` and `row` describe the loop that the node needs, as in `join`.
+        It can if the loop has computed the element, or the row, when it reaches the node. `n` and
+        `row` describe the loop that the node needs, as in `join`.
         """
         value = self.tensor(i)
         if row:  # a reduction reads inner values

@@ -30,7 +30,7 @@ Values = tuple[GraphValue, ...]
 
 
 def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
-    """Append a graph's nodes, rewritten, to the new graph; return its symbolic results.
+    """Append copies of a graph's nodes to the new graph, rewritten; return the symbolic results.
 
     `xs` are the values for the parameters of `graph`.
     """

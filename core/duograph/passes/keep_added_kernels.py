@@ -21,7 +21,7 @@ __all__ = ["keep_added_kernels"]
 
 
 def keep_added_kernels(graph: Graph, context: PassContext) -> Graph:
-    """Wrap each node, in sub-graphs too, that a kernel of a plugin computes (`unfused`)."""
+    """Wrap each node that a plugin's kernel computes in an `unfused` node, in sub-graphs too."""
     if context.added is None:
         return graph
     return _Wrapping(context).graph(graph)

@@ -1,7 +1,7 @@
-"""The ops that graph passes match, imported under the names that they have in printed graphs.
+"""One place from which graph passes import the ops that they match.
 
-A pass may thus name any op without knowing in which module it is defined. This module defines
-nothing itself.
+The names are those in printed graphs, so that a pass need not know in which module an op is
+defined. This module defines nothing itself.
 """
 
 from __future__ import annotations

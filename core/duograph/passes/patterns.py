@@ -75,6 +75,7 @@ class Number(Value):
         self.wanted = wanted
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
+        """Return whether value `i` is such a `fill`; if so, store its id in `found`."""
         node = producers.get(i)
         if node is None or node.op is not fill:
             return False
@@ -87,7 +88,8 @@ class Number(Value):
 class Known(Value):
     """Rewrite pattern that matches a Python value or constant tensor known at compile time.
 
-    See `known_value`. A match binds the name to the Python number or object, not to the value id.
+    `known_value` says which values are known. A match binds the name to the Python number or
+    object, not to the value id.
     """
 
     def __init__(self, name: str) -> None:
@@ -243,7 +245,7 @@ def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rul
 
 
 class Rules(Generic[R]):
-    """Graph rewrite rules, and a table of them by the op whose calls they replace, in order."""
+    """Graph rewrite rules: all in order (`rules`), and by the op of the calls they replace."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)

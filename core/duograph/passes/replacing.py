@@ -18,7 +18,7 @@ __all__ = ["Replacement", "ReplacementRule", "ReplacementRules", "Site", "replac
 
 
 class Replacement(NamedTuple):
-    """The op call that replaces a graph node."""
+    """The op call that a rewrite rule puts in the place of a graph node."""
 
     op: Op
     operands: tuple[int | None, ...]
@@ -26,7 +26,7 @@ class Replacement(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A graph node that a rewrite rule matches, its graph, and the nodes that produce values."""
+    """What a rewrite rule may look at: the matching node, its graph, each value's producer."""
 
     graph: Graph
     producers: Producers

@@ -74,7 +74,7 @@ class Rewriter:
         return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append the nodes of a graph, rewritten, to the new graph.
+        """Append the nodes of a graph to the new graph, each rewritten by the rules that match.
 
         `ids` are values of the new graph for the parameters of `graph`. Returns the ids of the
         outputs in the new graph.
@@ -150,7 +150,10 @@ class Rewriter:
         return None
 
     def values(self, pattern: Value, bindings: Bindings) -> Bindings:
-        """Replace the value ids in a pattern's match by symbolic values; return the same dict."""
+        """Replace the value ids in a pattern's match by symbolic values; return the same dict.
+
+        Rules compute with symbolic values as with tensors.
+        """
         tensor = self.builder.tensor
         for name in pattern.value_names:
             found = bindings[name]

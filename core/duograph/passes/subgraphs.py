@@ -48,7 +48,7 @@ def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
 def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> GraphNode:
     """Return a copy of a node with `step` applied to each of its sub-graphs.
 
-    `done` maps each graph processed before to its result and is extended.
+    `done` maps graphs that were processed before to their results; new results are added to it.
     """
     if node.op not in SUBGRAPH_OPS:
         return node
@@ -58,8 +58,8 @@ def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> Graph
 def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -> Attributes:
     """Return a node's attributes with `step` applied to every graph among them.
 
-    `done` maps each graph processed before to its result and is extended. A named graph is copied,
-    since nodes outside the processed graph may call the original.
+    `done` maps graphs that were processed before to their results; new results are added to it. A
+    named graph is copied, since nodes outside the processed graph may call the original.
     """
     made = dict(attributes)
     for name, value in attributes.items():
