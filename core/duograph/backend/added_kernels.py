@@ -60,7 +60,7 @@ class KernelSpec:
 
 @dataclasses.dataclass(frozen=True)
 class AddedKernel:
-    """A `KernelSpec` that is in force, and who provides it, for messages."""
+    """A `KernelSpec` that backends use, and the name of who provides it, for messages."""
 
     spec: KernelSpec
     owner: str
@@ -138,9 +138,10 @@ def _problem(spec: KernelSpec, ops: Mapping[str, Op]) -> str | None:
 
 
 def install(specs: Iterable[KernelSpec], owner: str) -> None:
-    """Put checked kernels in force. The caller then discards prepared calls (`op.rules_changed`).
+    """Let backends use checked kernels from now on, before or after their own.
 
-    `owner` says who provides them, such as "the plugin fastmath".
+    The caller then discards prepared calls (`op.rules_changed`). `owner` says who provides the
+    kernels, such as "the plugin fastmath".
     """
     with _lock:
         for spec in specs:

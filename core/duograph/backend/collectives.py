@@ -1,4 +1,4 @@
-"""The seam of communication engines: what a plugin provides so that ranks can communicate.
+"""The interface of communication engines: what a plugin provides so that ranks can communicate.
 
 A rank is a process, or a thread, that runs the same program as the other ranks. An engine moves
 bytes between ranks; what the bytes mean, the order of sums, deadlines and error messages belong to
@@ -28,7 +28,7 @@ Buffer = np.ndarray[Any, Any]
 
 
 class Request(ABC):
-    """A started transfer."""
+    """A transfer between ranks that has been started."""
 
     @abstractmethod
     def test(self) -> bool:

@@ -147,7 +147,7 @@ class _Store:
             return Folder(self.root)
 
     def scratch(self, suffix: str) -> str:
-        """Return a path for a new temporary file in the cache directory; no file is made."""
+        """Return a new name for a temporary file in the cache directory; no file is made."""
         self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
@@ -282,7 +282,7 @@ class _Store:
 
 
 class _Entry(NamedTuple):
-    """An intact cache entry: its name and content, and the open folder that holds it."""
+    """A cache entry that was found intact: its name and content, and the open folder it is in."""
 
     shard: Folder
     name: str
@@ -328,7 +328,7 @@ def _remove(root: Folder, path: str) -> None:
 
 
 class _Place:
-    """The cache directory that the environment names, or the reason why it cannot be used.
+    """The cache directory in use, or the reason why none can be used.
 
     Attributes:
         directory: its path; None: there is no home directory.
@@ -413,6 +413,7 @@ def _discard(pid: int, root: str) -> None:
 
 
 def _place() -> _Place:
+    """Return the cache directory that the environment names now, checked at its first use."""
     names = ("DUOGRAPH_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "DUOGRAPH_CACHE_LIMIT")
     key = tuple(map(os.environ.get, names))
     found = _places.get(key)
@@ -430,6 +431,7 @@ def _place() -> _Place:
 
 
 def _directory(chosen: str | None, xdg: str | None) -> str | None:
+    """Return the path of the cache directory that the environment chooses; None without a home."""
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
     if xdg and os.path.isabs(xdg):  # the specification has relative paths ignored

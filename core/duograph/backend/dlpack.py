@@ -56,7 +56,9 @@ _get_pointer.restype = ctypes.c_void_p
 
 
 def _described(capsule: Any) -> _DLTensor:
-    """Return the DLTensor of a capsule that nobody has used yet, in place.
+    """Return the DLTensor inside a capsule that nobody has used yet.
+
+    It is the structure itself: changes to it change the capsule.
 
     Raises:
         ArgumentError: it is no such capsule.
@@ -74,7 +76,7 @@ def _described(capsule: Any) -> _DLTensor:
 
 
 class _Place:
-    """Memory at an address, as NumPy's array interface describes it."""
+    """An object with NumPy's array interface for memory at a given address."""
 
     def __init__(self, pointer: int, shape: tuple[int, ...], text: str, owner: object) -> None:
         self.owner = owner
@@ -129,7 +131,7 @@ def capsule_of(
 
 
 class _Once:
-    """An object with ``__dlpack__`` that gives a capsule, once."""
+    """Wraps a DLPack capsule as an object with ``__dlpack__``, which returns the capsule."""
 
     def __init__(self, capsule: Any) -> None:
         found = _described(capsule)
@@ -161,7 +163,11 @@ def device_of(source: Any) -> tuple[int, int]:
 
 
 class _Lent:
-    """An object whose capsules NumPy takes for memory of the host, until `restore` is called."""
+    """Wraps an object so that NumPy imports its DLPack capsule as memory of the host.
+
+    NumPy accepts no other device. The description in the capsule is changed for that; `restore`
+    changes it back.
+    """
 
     def __init__(self, source: Any, stream: int | None) -> None:
         self.source = source
@@ -172,7 +178,7 @@ class _Lent:
         return HOST
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return a capsule of the source, described as numbers that NumPy knows."""
+        """Return a capsule of the wrapped object that describes host memory of a NumPy dtype."""
         known = {k: v for k, v in options.items() if k == "max_version"}
         try:
             capsule = self.source.__dlpack__(**self.stream, **known)

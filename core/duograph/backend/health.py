@@ -1,4 +1,7 @@
-"""What a backend finds when it examines a device, for `duograph doctor`."""
+"""The facts that a backend reports when `duograph doctor` examines a device.
+
+`Backend.examine` returns them and the command prints them. The module holds data alone.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Locks for backends that survive `fork`, part of the interface between core and backends.
 
-A backend guards its state with `new_lock`, and imports its modules late inside `importing`. A
-forked child then never waits for a lock that another thread of its parent held.
+A backend guards its state with `new_lock`, and imports its modules late inside `importing`. After
+a fork, the child never waits for a lock that another thread of the parent held. The module
+re-exports names only.
 """
 
 from __future__ import annotations

@@ -145,7 +145,10 @@ class Observer:
         """Called when work has ended on the host."""
 
     def take(self, work: Work, begin: int, end: int, marks: Marks | None) -> None:
-        """Receive one event before its `Event` is made; the fast form of `finished`."""
+        """Receive one event as plain arguments; by default, make an `Event` and call `finished`.
+
+        An observer that needs no `Event` overrides this to save time.
+        """
         spans = work.spans
         if spans:
             file, line = spans[0].file, spans[0].line
@@ -173,15 +176,15 @@ def _on_device(begin: int, marks: Marks) -> Callable[[], tuple[int, int]]:
 
 
 class _State:
-    """What prepared calls read while there are observers.
+    """The state that prepared calls read at each call to decide whether and how to report.
 
     Attributes:
         observers: the observers, in the order in which they were added.
-        version: replaced whenever calls change their form.
+        version: another object whenever calls change their form.
         take, take_program: pass an event, or those of a native program, to all observers; None
             while there are none.
         start: calls `started` of the observers that override it; None if none does.
-        building: lowering makes calls that report.
+        building: whether calls that are prepared now get the form that reports.
     """
 
     __slots__ = ("observers", "version", "take", "take_program", "start", "building")
@@ -281,7 +284,7 @@ def _caught(observer: Observer, method: Callable[..., None]) -> Callable[..., No
 
 
 class _Inside(threading.local):
-    """Whether this thread runs a method of an observer."""
+    """Thread-local flag: whether this thread is running a method of an observer."""
 
     now = False
 
@@ -328,7 +331,10 @@ def watched(run: HandleFunction, work: Work, timer: DeviceTimer | None) -> Handl
 
 
 def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFunction:
-    """As `watched`, with marks in the device's queue around the call."""
+    """Return a function like that of `watched`, which also takes times on the device.
+
+    It puts marks into the device's queue before and after the call.
+    """
 
     def call(*handles: Any) -> Any:
         take = state.take
@@ -351,7 +357,7 @@ def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFuncti
 
 
 class Report:
-    """What the block of `reporting` can say about itself: whether anything `happened`."""
+    """The value of `reporting`, in which the block says whether anything `happened`."""
 
     happened = True
 

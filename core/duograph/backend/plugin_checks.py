@@ -423,7 +423,7 @@ def from_device(
 def copying(
     backend: Backend, name: str, device_id: int, nbytes: int
 ) -> AbstractContextManager[observers.Report]:
-    """Return a context manager that reports its `with` block to observers as a copy."""
+    """Return a context manager: observers are told that its `with` block copies `nbytes` bytes."""
     return observers.reporting("copy", name, f"{backend.name}:{device_id}", nbytes)
 
 

@@ -94,7 +94,7 @@ def added_call(
     attributes: Mapping[str, Any],
     device_id: int,
 ) -> PreparedCall | None:
-    """Return the prepared call if a plugin's kernel takes precedence over the backend's own.
+    """Return the call of a plugin's kernel if it has precedence over the backend's own, else None.
 
     Raises:
         BackendError: `prepare` of the kernel failed, or returned something else.
@@ -119,7 +119,10 @@ def _prepare(
 
 
 def _first_call(backend: Backend, given: Any) -> PreparedCall | None:
-    """Return the first call that an added kernel or the backend makes; see `_prepare`."""
+    """Return the first call that an added kernel or the backend prepares, by priority.
+
+    `given` are the arguments of `_prepare` after the backend.
+    """
     op = given[0]
     for kernel in (*added_kernels.before(backend, op), None, *added_kernels.after(backend, op)):
         if kernel is None:

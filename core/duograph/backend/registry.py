@@ -223,7 +223,10 @@ def _check_hooks(module: object) -> None:
 
 
 def _free(name: str, entry: Entry) -> str:
-    """Return an unused key for an entry: `name`, or that with the entry's package added."""
+    """Return a key for a new entry that no other entry has.
+
+    It is `name` or, if that is taken, the name with the entry's package in parentheses.
+    """
     if name not in _entries:
         return name
     key = f"{name} ({entry.origin})"
@@ -325,6 +328,7 @@ def _remove(entry: Entry) -> None:
 
 
 def _changed() -> None:
+    """Forget the default device and tell whoever depends on it that the backends have changed."""
     global _default
     _default = None
     for call in context.on_device_change:

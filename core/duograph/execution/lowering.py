@@ -126,7 +126,7 @@ class Lowering:
         """Append a graph's instructions; return the slots of its outputs.
 
         `slots` are those of its parameters. `root` says that this is the whole graph rather than a
-        part of it.
+        part of it. `results` has no effect.
         """
         env = dict(enumerate(slots))
         out = set(graph.outputs)

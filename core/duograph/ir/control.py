@@ -1,8 +1,9 @@
 """Ops that exist only in graphs: control flow, calls, stacks of residuals, Python values.
 
-Their operands may be tensors or host values (`HostType`): Python numbers, other Python objects, and
-stacks. Sub-graphs are attributes and have no free variables: the node passes every value that a
-branch or loop body uses. The runtime executes these ops; backends never see them.
+Their operands may be tensors or host values (`HostType`): Python numbers, other Python objects,
+and stacks. Sub-graphs are attributes and have no free variables: the node passes every value that
+a branch or loop body uses. No backend has kernels for these ops: `execution` runs them, or lowers
+them to instructions of a native program.
 """
 
 from __future__ import annotations

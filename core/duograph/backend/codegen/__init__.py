@@ -8,6 +8,12 @@ Kernels of fused regions (ops compiled as one kernel): `region_plan` derives a l
 graph of a region. `scheduling`, `row_schedule` and `column_schedule` turn it into a `LoopProgram`
 for one kind of device. `loop_printer` prints the program in any dialect.
 
+Terms of both: A *row* is a run of adjacent elements along the last axis or axes. A reduction along
+rows leaves one element per row; a reduction over *columns* adds whole rows to each other. A
+*label* is the name under which a kernel reads an operand; an operand that is read with different
+strides has several labels. Upper-case parts of names in documentation, as in ``LABEL_row``, stand
+for such a name.
+
 Backends call this package. It imports no backend and runs no compiler.
 """
 

@@ -1,11 +1,11 @@
 """Schedule fused regions that end in reductions over leading axes (column sums) or in scatters.
 
 The region's elements are seen as (outer, rows, width) (`ir.loops.Columns`): a sum over the axis
-`rows` adds whole rows of `width` adjacent elements. Work is divided twice. Each row is cut into
-tiles of columns that stay in the L1 cache, and the rows are cut into pieces. A unit of work is one
-tile of one piece. Each piece writes partial results, which a second kernel combines in a fixed
-order. The division depends only on sizes, so results are the same to the bit on any number of
-threads.
+`rows` adds whole rows of `width` adjacent elements. Work is divided twice: each row is cut into
+*tiles* of columns that stay in the L1 cache, and the rows are cut into *pieces* (runs of rows). A
+unit of work is one tile of one piece. Each piece writes partial results, which a second kernel
+combines in a fixed order. The division depends only on sizes, so results are the same to the bit
+on any number of threads.
 
 For a scatter, a unit of work is one tile of all rows. It visits the rows in order and updates the
 result rows that the indices name. Another kernel initialises the result first.
@@ -60,9 +60,7 @@ TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How a fused region's column reduction is divided into units of work.
-
-    A unit is a tile (adjacent columns) of a piece (adjacent rows).
+    """How a column reduction is divided into units of work: tiles of columns times pieces of rows.
 
     Attributes:
         tile, tiles: columns in a tile, and tiles in a row.
@@ -82,7 +80,7 @@ def cut_of(target: Target, columns: Columns, scatters: bool, pack: int = 1) -> C
         target: the device. `Target.split`, if present, decides the number of pieces.
         columns: (outer, rows, width) of the reduced elements.
         scatters: whether the region ends in scatters: tiles are narrow and rows are not divided.
-        pack: adjacent columns that one work item of a grid reduces.
+        pack: adjacent columns that one GPU work item reduces.
     """
     outer, rows, width = columns
     tiles = -(-width // (SCATTER_TILE if scatters else TILE))
@@ -131,7 +129,7 @@ class _Columns(Scheduler):
         self.cut = cut_of(target, plan.columns, bool(self.scatters), self.pack)
 
     def pack_of_columns(self) -> int:
-        """Return how many adjacent columns a work item of a grid reduces."""
+        """Return how many adjacent columns a GPU work item reduces."""
         dense = [x for x in self.moving if self.is_pack(x, 1)]
         sizes = [self.plan.accesses[x].dtype.itemsize for x in dense]
         sizes += [dtype.itemsize for _, _, dtype in self.inner_results]
@@ -139,6 +137,7 @@ class _Columns(Scheduler):
         return pack_width([max(size, 4) for size in sizes or [4]], self.columns.width, False)
 
     def made(self) -> LoopProgram:
+        """Return the loop program: the body for the kind of device, and the memory it needs."""
         (outer, rows, width), cut = self.columns, self.cut
         if self.target.split is None:
             units, unit = outer * cut.pieces * cut.tiles, cut.tile * min(cut.piece, rows)
@@ -159,7 +158,8 @@ class _Columns(Scheduler):
     def rows(self) -> list[Statement]:
         """Return statements that define `top` and `bottom`, the range of rows of a unit of work.
 
-        `bottom` is one past the last row. The statements read the variable `piece`.
+        `bottom` is one past the last row. The statements read the variable `piece`, the number of
+        the piece of rows.
         """
         rows, cut, piece = self.columns.rows, self.cut, name("piece")
         top, last = name("top"), name("last")
@@ -174,6 +174,7 @@ class _Columns(Scheduler):
     # ---- adjacent columns of a piece for each work item ------------------------------------------
 
     def item(self) -> list[Statement]:
+        """Return the body of the kernel for a GPU: each work item reduces adjacent columns."""
         (outer, _, width), cut, pack = self.columns, self.cut, self.pack
         at, piece, row, j, e = (name(x) for x in ("at", "piece", "row", "j", "e"))
         packs = width // pack
@@ -215,14 +216,17 @@ class _Columns(Scheduler):
         return For("e", number(0), number(self.pack), body, Order.UNROLLED, "i32")
 
     def take(self, v: Reduction, target: str) -> Take:
-        """Return the statement that combines an element into `v`'s accumulator `target`."""
+        """Return the statement that combines the current element into the accumulator `target`.
+
+        `v` is the reduction that the accumulator belongs to.
+        """
         return Take(self.combine(v), target, v.source, self.values[v.source].dtype, v.node)
 
     def finished(self, v: Reduction, at: Index, value: str) -> Assign:
-        """Return the statement that stores the accumulator `value` at element `at`.
+        """Return the statement that stores the value of an accumulator when its rows are done.
 
-        It goes to the memory for partial results if the rows are divided into several pieces,
-        otherwise to the region's result, rounded to the result's dtype.
+        It goes to element `at` of the memory for partial results if the rows are divided into
+        several pieces, otherwise of the region's result, rounded to the result's dtype.
         """
         if self.cut.pieces > 1:
             return Assign(f"{v.name}_parts", at, value, None)
@@ -232,6 +236,7 @@ class _Columns(Scheduler):
     # ---- a span of units for each work item ------------------------------------------------------
 
     def span(self) -> list[Statement]:
+        """Return the body of the kernel for a CPU, which computes a range of units of work."""
         width, n = self.columns.width, self.plan.n
         invariant = [x for x in self.labels if self.is_invariant(x)]
         size = max((dtype.itemsize for _, _, dtype in self.inner_results), default=0)
@@ -319,8 +324,8 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Return the statement that writes the current update of scatter `v` to its result row.
+        """Return the statement that writes the current update of a scatter to its result row.
 
-        It adds to the element there or replaces it.
+        It adds to the element there or replaces it, as `v` says.
         """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

@@ -148,8 +148,8 @@ class GridDialect(Dialect):
             lanes).
         subgroups: whether the work items of a subgroup, of any power of two of them, can exchange
             registers: by the macros DG_SUBGROUP... (`prelude_opencl.h`).
-        single: whether float32 functions compute without float64: `floating_single.h` then replaces
-            functions of `floating.h`.
+        single: whether float32 functions compute without float64: `floating_single.h` then
+            replaces functions of `floating.h`.
         bounds: format string of the qualifier that tells the compiler how many work items a group
             has; "" if the language has none.
     """

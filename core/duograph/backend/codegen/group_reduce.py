@@ -68,7 +68,7 @@ def group_reduction(
 
 
 def _by_subgroups(combine: Combine, acc: str, shared: str) -> list[str]:
-    """Return `group_reduction`'s lines for a group whose subgroups can exchange registers."""
+    """Return `group_reduction`'s lines for a language whose subgroups can exchange registers."""
     return [
         "for (i32 far = DG_SUBGROUP_SIZE() / 2; far > 0; far /= 2) {",
         f"    const {SUFFIX[combine.dtype]} other = DG_SUBGROUP_SHUFFLE({acc}, far);",

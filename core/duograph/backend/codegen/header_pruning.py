@@ -26,7 +26,7 @@ Macros = dict[str, tuple[list[str], str]]
 
 
 class _Item(NamedTuple):
-    """One definition in a C header.
+    """One definition in a C header: a function, a macro, a typedef or a macro call.
 
     Attributes:
         names: the names it defines.
@@ -115,9 +115,9 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """Return all identifiers in a macro call `use` and in its expansion.
+    """Return all identifiers in a macro call and in what it expands to.
 
-    Tokens that the macro pastes with ## are joined.
+    `use` is the source of the call. Tokens that the macro pastes with ## are joined.
     """
     found = set(re.findall(_WORD, use))
     match = re.match(_USE, use)

@@ -1,9 +1,9 @@
 """Print loop programs (scheduled kernels) as source code in a C-like language.
 
 `LoopPrinter` prints the statements that all languages share; differences are attributes of
-`Dialect`. Subclasses print how a kernel begins and ends: `CPrinter` for a function on a processor
-(``int name(void **args, i64 begin, i64 end)``), `GridPrinter` for a kernel that runs once for each
-work item of a grid.
+`Dialect`. Subclasses print how a kernel begins and ends: `CPrinter` for a function on a CPU (``int
+name(void **args, i64 begin, i64 end)``), `GridPrinter` for a kernel that runs once for each
+work item of a grid (a GPU).
 
 A printed kernel has one line for each op, with the op's name and the user's source line as a
 comment. Printers never reorder or split loops; the scheduler has decided that.
@@ -65,9 +65,10 @@ class LoopPrinter:
         return []
 
     def wrong_index(self, label: str, g: Gathered) -> None:
-        """Append lines that report ``LABEL_counted``, if it is out of range for `g`, to the host.
+        """Append lines that tell the host if an index is out of range.
 
-        `label` is the LABEL in the variable's name; `g` describes the indexed axis.
+        The index is in the variable ``LABEL_counted``, where LABEL is `label`; `g` describes the
+        indexed axis.
         """
         raise NotImplementedError
 
@@ -119,6 +120,7 @@ class LoopPrinter:
         self.line(f"{x.type} {x.name} = {x.value};")
 
     def locate(self, x: ir.Locate) -> None:
+        """Append the check of an index that was read from a tensor (`loop_program.Locate`)."""
         label, g = x.label, x.gathered
         signed = f"{g.label} < 0 ? (i64){g.label} + {g.n} : (i64){g.label}"
         self.line(f"const i64 {label}_counted = {signed};")
@@ -179,6 +181,7 @@ class LoopPrinter:
     # ---- reductions -----------------------------------------------------------------------------
 
     def start(self, x: ir.Start) -> None:
+        """Append the declaration of an accumulator (`loop_program.Start`)."""
         v = x.reduction
         acc = compute_dtype(v.dtype)
         first = constant(0, acc) if v.kind == "+" else least_value(acc)
@@ -197,6 +200,7 @@ class LoopPrinter:
             self.line(f"{v.name}_nan |= {text} != {text};")
 
     def finish(self, x: ir.Finish) -> None:
+        """Append what ends an any-order reduction (`loop_program.Finish`)."""
         v = x.reduction
         if _has_flag(v):
             _, nan = print_expression(self.dialect, constant(math.nan, compute_dtype(v.dtype)))
@@ -239,6 +243,7 @@ class LoopPrinter:
         self.lines[-1] = self.lines[-1].removesuffix("{") + only
 
     def blocks(self, x: ir.Blocks) -> None:
+        """Append a loop over blocks of elements that never cross the end of a row."""
         self.open("for (i64 i = begin; i < end;)")
         self.line(f"const i64 row = i / {x.inner}, first = i - row * {x.inner};")
         self.line(f"i64 count = {x.inner} - first;")
@@ -250,6 +255,7 @@ class LoopPrinter:
         self.close()
 
     def lane_loop(self, x: ir.LaneLoop) -> None:
+        """Append a loop in which the work items of a group share the elements of a row."""
         if x.unrolled:
             self.line("DG_UNROLL")
         self.open(f"for (i32 q = 0; q < {x.each}; q++)")

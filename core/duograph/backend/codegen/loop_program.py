@@ -146,7 +146,7 @@ class Address(NamedTuple):
 
 
 class Order(enum.Enum):
-    """How the iterations of a generated loop may be ordered; printed as a hint to the compiler."""
+    """How the compiler may order the iterations of a generated loop; printed as a hint."""
 
     SERIAL = "serial"
     INDEPENDENT = "independent"
@@ -165,8 +165,8 @@ class Space(enum.Enum):
 class Work(enum.Enum):
     """What one work item of a generated kernel computes.
 
-    SPAN: a range of elements or rows, as a processor's thread does. ITEM: adjacent elements.
-    GROUP: a group of work items computes one row together.
+    SPAN: a range of elements or rows, as a CPU thread does. ITEM: a few adjacent elements. GROUP:
+    a part of one row, which a group of work items computes together.
     """
 
     SPAN = "span"  # a range begin .. end of elements, rows or units
@@ -175,7 +175,7 @@ class Work(enum.Enum):
 
 
 class Combine(Protocol):
-    """Prints how a kernel combines two values of a reduction, in an order that the schedule fixes.
+    """Interface of objects that print how a kernel combines two values of a reduction.
 
     Attributes:
         dtype: dtype of the accumulator.
@@ -320,7 +320,7 @@ class Store(NamedTuple):
 
 
 class Declare(NamedTuple):
-    """Kernel statement that declares a variable with an initial value; both are source text."""
+    """Kernel statement that declares a variable with an initial value."""
 
     type: str
     name: str
@@ -328,13 +328,16 @@ class Declare(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Kernel statement that declares the accumulator and NaN flag of an any-order reduction."""
+    """Kernel statement that declares the accumulator of a reduction that may run in any order.
+
+    The maximum of a floating dtype also gets a flag that says whether an element was NaN.
+    """
 
     reduction: Reduction
 
 
 class Accumulate(NamedTuple):
-    """Kernel statement that combines an element into the accumulator of an any-order reduction.
+    """Kernel statement that combines one element into the accumulator that `Start` declared.
 
     The element is the value that the reduction reads; `source` is its dtype.
     """
@@ -344,18 +347,20 @@ class Accumulate(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Kernel statement that ends an any-order reduction: a maximum becomes NaN if its flag is set.
+    """Kernel statement after the loop of a reduction that `Start` began.
 
-    It follows the loop. The accumulator then holds the result; a sum needs no statement.
+    It sets a maximum to NaN if an element was NaN. A sum needs no statement. The accumulator then
+    holds the result.
     """
 
     reduction: Reduction
 
 
 class Take(NamedTuple):
-    """Kernel statement that combines the value `source` into the accumulator `target`.
+    """Kernel statement that combines a value into an accumulator, in the order of the loop.
 
-    It runs in the order of the loop around it, in the way that `combine` prints.
+    It runs in the loop around it. `combine` prints how; `source` is the value, `target` the
+    accumulator.
     """
 
     combine: Combine

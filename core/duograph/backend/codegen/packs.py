@@ -37,10 +37,11 @@ def pack_width(itemsizes: Sequence[int], inner: int, tail: bool) -> int:
 
 
 def fits(width: int, steps: Sequence[int], offset: int = 0) -> bool:
-    """Return whether an operand with these strides can be accessed in aligned packs of `width`.
+    """Return whether an operand can be accessed in aligned packs of `width` adjacent elements.
 
-    `steps` are its strides in elements, the innermost axis last. `offset` is added to its address,
-    in elements.
+    Args:
+        steps: the operand's strides in elements, the innermost axis last.
+        offset: elements that are added to its address.
     """
     return steps[-1] == 1 and all(step % width == 0 for step in (*steps[:-1], offset))
 

@@ -279,8 +279,8 @@ def _unsigned(dtype: DType) -> str:
 def is_heavy(e: Expr) -> bool:
     """Return whether a scalar expression costs more to compute than plain arithmetic.
 
-    It does if it calls a function such as exp. A thread is worth starting for fewer elements of a
-    heavy expression, and a kernel rather stores its values than computes them a second time.
+    It does if it calls a function such as exp. For a heavy expression, fewer elements are worth a
+    thread of their own, and a kernel rather stores values than computes them a second time.
     """
     return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
 

@@ -237,7 +237,8 @@ class _Planner:
     """Builds the region plan of one fused region, node by node.
 
     Attributes:
-        accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
+        accesses: (operand, row, strides, gathered) -> (label, operand, row, strides): each way in
+            which an operand is read.
         names: id of a graph value -> the name of the planned value.
         literals: id of a graph value -> the constant that fills it.
         gathers: id of a graph value -> the gather node that computes it. The kernel reads the
@@ -278,10 +279,17 @@ class _Planner:
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Return (expression that reads graph value `i` broadcast to `shape`, name of the value).
+        """Return the expression by which a node of the region reads a graph value.
 
-        The name is None if `i` is an operand, a constant or a gather: then the region has no value
-        of its own for it. `row` says whether the reader has one element per row.
+        Args:
+            i: the graph value.
+            shape: the shape to which the reader broadcasts it.
+            row: whether the reader has one element per row.
+
+        Returns:
+            the expression, and the name of the value in the plan. The name is None for an operand,
+                a
+            constant or a gather, which are read directly and are no values of the plan.
         """
         literal = self.literals.get(i)
         if literal is not None:
@@ -301,7 +309,7 @@ class _Planner:
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """Return the label under which operand `i` of the region is read with the given strides.
+        """Return the label under which the kernel reads operand `i` with the given strides.
 
         `steps` are (size, stride) pairs, outermost first. Equal reads share a label; a new one is
         entered in `accesses`.

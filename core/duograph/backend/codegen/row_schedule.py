@@ -52,7 +52,7 @@ from .scheduling import Scheduler, Target
 
 __all__ = ["HELD", "row_program"]
 
-# Bytes of a row that a processor keeps between two passes, on the stack; elements that a work item
+# Bytes of a row that a CPU keeps between two passes, on the stack; elements that a work item
 # of a group keeps, and packs of an operand. Rows up to SHORT_ROW have one work item on a grid, and
 # rows up to FEW where parts of a warp can share a row. From
 # UNEVEN on, rows whose length is no multiple of a pack have incomplete packs at their ends.
@@ -89,9 +89,10 @@ class _Rows(Scheduler):
         self.kept = self.to_keep()
 
     def to_keep(self) -> set[str]:
-        """Return the names of values that a local array keeps from one pass over a row to the next.
+        """Return the names of values that are computed once per row and kept for its later passes.
 
-        They are costly, needed by two passes or more, and fit into ROW_BYTES.
+        They are kept in a local array because they are costly, are needed by two passes or more,
+        and fit into ROW_BYTES.
         """
         passes: dict[str, int] = {}
         for targets in self.targets:
@@ -137,9 +138,9 @@ class _Rows(Scheduler):
         return body
 
     def results(self, lane_zero: bool = False) -> list[Statement]:
-        """Return the statements that store those results that have one element per row.
+        """Return the statements that store the results with one element per row.
 
-        `lane_zero`: only the first work item of a group stores.
+        `lane_zero`: only the first work item of a group stores them.
         """
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
@@ -239,7 +240,8 @@ class _GroupRow(_Rows):
 
     Attributes:
         width: adjacent elements (a pack) that a work item computes in one iteration.
-        uneven: whether rows may begin in the middle of a pack of memory.
+        uneven: whether packs may cross the beginning of a row, because `width` need not divide its
+            length.
         packed: operands that are read in packs.
         held: packed operands that several passes read. Each work item reads their packs once and
             keeps them in registers.
@@ -273,7 +275,7 @@ class _GroupRow(_Rows):
         self.read: set[str] = set()
 
     def pack_of_row(self) -> tuple[int, bool]:
-        """Return (how many elements a pack has, whether rows may begin in the middle of a pack)."""
+        """Return (number of elements of a pack, whether packs may cross the beginning of a row)."""
         row = self.plan.row
         dense = [x for x in self.moving if self.is_pack(x, 1)]
         sizes = [self.plan.accesses[x].dtype.itemsize for x in dense]
@@ -290,7 +292,7 @@ class _GroupRow(_Rows):
         return width, False
 
     def in_packs(self, label: str) -> bool:
-        """Return whether an operand can be read in packs at the same elements as the results.
+        """Return whether an operand can be read in packs at the same positions as the results.
 
         `label` is the operand's name in `plan.accesses`.
         """

@@ -53,7 +53,7 @@ __all__ = ["FETCH_BYTES", "STREAM_BYTES", "Scheduler", "Target", "element_progra
 
 # Loops over results of at least FETCH_BYTES go by blocks of BLOCK elements and prefetch the
 # operands of the next block; results of STREAM_BYTES are written past the caches. Heavy blocks are
-# shorter then: a processor computes the next one while it writes the last.
+# shorter then: a CPU computes the next one while it writes the last.
 FETCH_BYTES, STREAM_BYTES, BLOCK, HEAVY_BLOCK = 1 << 20, 32 << 20, 512, 128
 # Elements that an index of 32 bits may count; the rest of its range is for positions past the end.
 NARROW = 1 << 30
@@ -67,7 +67,7 @@ class Target:
     """The properties of a device and its language on which scheduling depends.
 
     Attributes:
-        spans: whether a work item is a processor's thread, which computes a range of the work.
+        spans: whether a work item is a CPU's thread, which computes a range of the work.
         combine: function of ("+" or "max", dtype) that returns how a reduction combines elements.
         prefetches: whether the language can prefetch memory.
         streams: whether the language can store past the caches.
@@ -76,8 +76,8 @@ class Target:
             row.
         shared_warps: work items of a group that computes several short rows, each in a part of a
             warp; 0 if parts of a warp cannot exchange values.
-        split: function of (outer, rows, width) that returns into how many pieces a column reduction
-            divides its rows; None: pieces for a processor's cache.
+        split: function of (outer, rows, width) that returns into how many pieces a column
+            reduction divides its rows; None: pieces for the caches of a CPU.
     """
 
     spans: bool
@@ -125,12 +125,12 @@ class Scheduler:
     # ---- how operands move ----------------------------------------------------------------------
 
     def is_indexed(self, label: str) -> bool:
-        """Return whether the inner loop reads a gathered operand at a new index each iteration."""
+        """Return whether the inner loop reads the source of a gather at a new index each time."""
         g = self.plan.accesses[label].gathered
         return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
-        """Return whether iterations of the inner loop read different elements of an operand."""
+        """Return whether the inner loop reads a new element of an operand in each iteration."""
         return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:
@@ -147,7 +147,7 @@ class Scheduler:
         return not self.is_indexed(label) and fits(width, a.strides, offset)
 
     def is_in_order(self, label: str) -> bool:
-        """Return whether an operand has one element per region element, in the same order."""
+        """Return whether an operand has the region's elements in the order of the region's loop."""
         axes, a = self.plan.axes, self.plan.accesses[label]
         in_order = tuple(math.prod(axes[k + 1 :]) for k in range(len(axes)))
         return a.gathered is None and a.strides == in_order
@@ -155,9 +155,9 @@ class Scheduler:
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
-        """Return statements that define ``LABEL_from`` for operands that differ between rows.
+        """Return statements that define ``LABEL_from`` for each operand that differs between rows.
 
-        It is the offset in elements at which row number `row` of the operand LABEL begins.
+        It is the offset, in elements, at which row number `row` of the operand LABEL begins.
         """
         axes = self.plan.axes[:-1]
         moving = {
@@ -201,10 +201,10 @@ class Scheduler:
         return Address(f"{label}_data", tuple(offsets))
 
     def point(self, label: str, first: str = "") -> list[Statement]:
-        """Return statements that define ``LABEL_row``, the pointer by which the inner loop reads.
+        """Return statements that define ``LABEL_row``, a pointer to the current row of an operand.
 
-        It points to the current row of the operand; `first`, if present, names a variable with the
-        element of the row at which the inner loop begins.
+        The inner loop reads the operand LABEL through it. `first`, if present, names a variable:
+        the element of the row at which the inner loop begins.
         """
         a = self.plan.accesses[label]
         found: list[Statement] = []
@@ -316,7 +316,7 @@ class _Elements(Scheduler):
         return dataclasses.replace(made, count=self.plan.n)
 
     def pack_width(self) -> int:
-        """Return how many adjacent elements of one row each work item of a grid computes."""
+        """Return how many adjacent elements of one row each GPU work item computes."""
         sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
         dense = [x for x in self.moving if self.is_pack(x, 1)]
         sizes += [self.plan.accesses[x].dtype.itemsize for x in dense]
@@ -325,7 +325,7 @@ class _Elements(Scheduler):
         return pack_width(sizes, self.inner, tail)
 
     def widest_pack(self) -> int:
-        """Return how many adjacent elements each work item may compute if packs may cross rows."""
+        """Return how many adjacent elements each work item computes, if packs may cross rows."""
         sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
         whole = [x for x in self.moving if self.is_in_order(x)]
         sizes += [self.plan.accesses[x].dtype.itemsize for x in whole]
@@ -501,7 +501,7 @@ def _inputs(e: Expr) -> list[str]:
 
 
 def _reach(plan: RegionPlan) -> int:
-    """Return an upper bound of every index in a region's kernel, to choose its index type.
+    """Return an upper bound of every index in a region's kernel; it decides the index type.
 
     It is the number of elements, or the largest offset into an operand if that is greater.
     """

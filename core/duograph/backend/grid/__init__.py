@@ -1,8 +1,9 @@
 """Base of backends for devices with a grid of work items (GPUs), given a language and a driver.
 
-OpenCL, CUDA and the like differ in spelling, in how kernels are built and in how they are launched;
-the kernels are the same. A backend that builds on this package supplies two things and is complete
-then, with a kernel for each op and fused regions. This package opens no device and knows no vendor.
+OpenCL, CUDA and the like differ in spelling, in how kernels are built and in how they are
+launched; the kernels are the same. A backend that builds on this package supplies two things and
+is complete then, with a kernel for each op and fused regions. This package opens no device and
+knows no vendor.
 
 1. **A language**: a `codegen.dialect.GridDialect` that names a prelude file. The prelude defines,
    as C source before every kernel: the types ``i8 .. u64, b8, f16, bf16, f32, f64``; ``DG_FN`` (an
@@ -33,10 +34,10 @@ Programs are data: a builder of the table (`table.py`) returns a `Plan`, a list 
 with its source, the numbers of its buffers and its scalars. So every kernel that a test can reach
 can also be compiled without a device.
 
-Kernels are plain C with the macros above: pointers to shared memory do not leave the kernel, shared
-arrays are declared at its head with constant sizes, and every work item of a group reaches every
-barrier. `GridDevice.serial` selects one of two ways to divide the work: a pack of adjacent elements
-for each work item (`codegen.packs`) and one row for each group; or, for a processor, a range of
+Kernels are plain C with the macros above: pointers to shared memory do not leave the kernel,
+shared arrays are declared at its head with constant sizes, and every work item of a group reaches
+every barrier. `GridDevice.serial` selects one of two ways to divide the work: a pack of adjacent
+elements for each work item (`codegen.packs`) and one row for each group; or, for a CPU, a range of
 elements or rows for each work item, in groups of one.
 """
 

@@ -29,8 +29,9 @@ FEW_LINES, LONG_LINE = 256, 4096
 class Lines:
     """Writes a kernel whose work items each process one or more lines of a tensor along an axis.
 
-    Between `begin` and `end`, the body may use the variables `line` (the line's number), `from`
-    (offset of its first element), `n` (its length) and `step` (its stride).
+    A line is the sequence of elements that differ only in their index along the axis. Between
+    `begin` and `end`, the body may use the variables `line` (the line's number), `from` (offset of
+    its first element), `n` (its length) and `step` (its stride).
     """
 
     def __init__(
@@ -243,7 +244,10 @@ def sort(
 
 
 def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Return whether the shapes of a gather's operand and indices are equal except at `axis`."""
+    """Return whether a tensor and its indices have the same shape except at `axis`.
+
+    Element i of a line of indices then refers to the same line of the tensor.
+    """
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 
@@ -289,10 +293,10 @@ def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: i
 
 
 def places_of_indices(device: GridDevice, types: Types, axis: int, name: str) -> Launch:
-    """Return the launch that writes the target of each update of a scatter to buffer 4, as int32.
+    """Return the launch that computes which element each update of a scatter changes.
 
-    The target is the offset of the element of `x` that the update changes. It is -1 for an index
-    out of range, which the kernel also reports for the op `name`.
+    It writes the offset of the element in `x` to buffer 4, as int32; -1 for an index out of range,
+    which the kernel also reports for the op `name`.
     """
     x, indices = types[:2]
     _, n, step = split_at(x.shape, axis)

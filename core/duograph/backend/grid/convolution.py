@@ -1,9 +1,9 @@
 """Convolution kernels: matmuls whose operand, the unrolled input (im2col), is never stored.
 
 The result of ``conv`` is weights (O, C * taps) times columns (C * taps, positions); the gradients
-are the same matmul with other roles. The kernel computes the offset of each element of the columns.
-On a processor they are packed as for any matmul, some images at a time. Chellapilla, Puri, Simard,
-"High Performance Convolutional Neural Networks for Document Processing" (2006).
+are the same matmul with other roles. The kernel computes the offset of each element of the
+columns. On a CPU they are packed as for any matmul, some images at a time. Chellapilla, Puri,
+Simard, "High Performance Convolutional Neural Networks for Document Processing" (2006).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .reductions import sum_parts
 from .strides import dense
 from .table import Types, kernel
 
-# Bytes of columns that a processor packs at a time.
+# Bytes of columns that a CPU packs at a time.
 PACKED = 64 << 20
 # The largest number of partial sums of a weight gradient.
 MOST_PARTS = 64
@@ -36,7 +36,8 @@ LEAST_RUN = 128
 class _Geometry:
     """The sizes of a convolution. `channels` and `filters` count those of one group.
 
-    The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
+    The input is (images, groups * channels, *size), the result (images, groups * filters,
+    *places).
     """
 
     images: int
@@ -52,7 +53,7 @@ class _Geometry:
 
     @property
     def taps(self) -> int:
-        """Number of kernel elements per channel of a convolution."""
+        """Number of kernel elements (taps) per channel of a convolution."""
         return math.prod(self.kernel)
 
     @property
@@ -62,14 +63,14 @@ class _Geometry:
 
     @property
     def picks(self) -> bool:
-        """Whether the unrolled columns are a subset of the input: one tap and no padding."""
+        """Whether the columns are input elements at multiples of the stride: one tap, unpadded."""
         lasts = [(n - 1) * step for n, step in zip(self.places, self.stride)]
         inside = all(last < n for last, n in zip(lasts, self.size))
         return self.taps == 1 and not any(self.low) and inside
 
     @property
     def picked(self) -> _Geometry:
-        """The same convolution at stride 1, on an input without the elements it skips."""
+        """The same convolution at stride 1, on an input without the elements that it skips."""
         return dataclasses.replace(self, size=self.places, stride=(1,) * len(self.stride))
 
     @property
@@ -114,10 +115,10 @@ def _image_size(label: str, lines: str, places: str) -> str:
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """Return (name, C expression) of the variable with the offset of the image at `depth`.
+    """Return a variable with the offset of the image at a position of the summed axis.
 
-    `depth` is a position along the axis that the matmul sums over. The offset is -1 past the last
-    image.
+    `depth` is that position; the axis runs through several images. Returns (name, C expression);
+    the offset is -1 past the last image.
     """
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (
@@ -400,7 +401,7 @@ def _over_images(
     out: TensorType,
     place: int = 2,
 ) -> Plan:
-    """Return the plan of one matmul over all images, so that small images share tiles.
+    """Return the plan of one matmul over the columns of all images, which fills tiles better.
 
     `sizes`: rows, positions of one image, depth. Its result has the dtype of `out` and goes to
     buffer `place`.
@@ -422,10 +423,9 @@ def _over_images(
 def _picking(
     device: GridDevice, g: _Geometry, dtype: DType, whole: int, picked: int, back: bool = False
 ) -> Launch:
-    """Return the launch that copies the elements that meet the tap (`picks`) out of the input.
+    """Return the launch that copies the input elements at multiples of the stride (`picks`).
 
-    `whole` and `picked` are the buffers of the input and of these elements; `back`: the copy goes
-    from `picked` into `whole`.
+    They are copied from buffer `whole` to buffer `picked`; `back`: from `picked` into `whole`.
     """
     lines = g.images * g.groups * g.channels
     shape = (lines, *g.places)

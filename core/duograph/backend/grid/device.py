@@ -85,7 +85,7 @@ class GridDevice:
 
     Attributes:
         dialect: the language of its kernels.
-        serial: whether a work item is a processor's thread, which does best with long loops over
+        serial: whether a work item is a CPU's thread, which does best with long loops over
             adjacent elements. Each work item then computes a range of elements, in groups of one
             item; otherwise each item computes a few adjacent elements, and a group shares a row.
         group: work items of a group that shares a row or a tile; a power of two, within the
@@ -137,17 +137,17 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """Return the launch of a matmul kernel special to this device.
+        """Return the launch of a matmul kernel that this device has of its own, or None.
 
-        None means that the common kernels are used. Convolutions call it too; their operands
-        compute the offset of each element.
+        None means that the kernels of this package are used. Convolutions call it too; their
+        operands compute the offset of each element.
         """
         return None
 
     def narrowed(self, group: int) -> GridDevice:
-        """Return a description of this device with groups of at most `group` work items.
+        """Return a description of this device that allows groups of at most `group` work items.
 
-        It is for plans only: the device itself builds and launches their kernels.
+        Plans are made for the description; the device itself builds and launches their kernels.
         """
         narrow = copy.copy(self)
         narrow.group = min(self.group, group)

@@ -61,7 +61,10 @@ def elementwise(
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
 
     def made(operands: Sequence[str]) -> str:
-        """Return the C expression of a result element, rounded, given those of its operands."""
+        """Return the C expression of a result element, rounded to the stored dtype.
+
+        `operands` are the C expressions of the operands' elements.
+        """
         value = f"{found.name}_at({', '.join([*operands, *given])})"
         return device.dialect.store(result.dtype, value)
 
@@ -92,7 +95,7 @@ def _packs(
     walks: Sequence[_Walk],
     made: Callable[[Sequence[str]], str],
 ) -> Launch:
-    """Return the launch of an elementwise kernel on a grid: adjacent elements for each work item.
+    """Return the launch of an element-wise kernel on a GPU: a pack of elements per work item.
 
     Args:
         k: the kernel, with its operands declared.
@@ -101,8 +104,8 @@ def _packs(
         names: C expressions of these sizes; "" for the first, which is not needed.
         dtypes: dtypes of the operands.
         walks: how each operand is read.
-        made: function of the C expressions of the operands' elements that returns the expression of
-            the result's element.
+        made: function of the C expressions of the operands' elements that returns the expression
+            of the result's element.
     """
     dialect = k.dialect
     moving = [w.steps[-1] != 0 for w in walks]
@@ -148,10 +151,10 @@ def _packs_across(
     made: Callable[[Sequence[str]], str],
     width: int,
 ) -> Launch:
-    """Return the launch of an elementwise kernel on a grid whose packs may cross rows.
+    """Return the launch of an elementwise kernel on a GPU whose packs may cross rows.
 
-    Operands that are broadcast are read one element at a time. The arguments are those of `_packs`;
-    `width` is the number of elements of a pack.
+    Operands that are broadcast are read one element at a time. The arguments are those of
+    `_packs`; `width` is the number of elements of a pack.
     """
     k.elements(result.size, [""], width)
     left = "left" if result.size % width else ""
@@ -202,7 +205,10 @@ class _Walk:
         self.text = f"{label}[{self.place}]"
 
     def start(self, at: Sequence[str]) -> None:
-        """Append the line that defines the offset of the operand's row at outer positions `at`."""
+        """Append the line that defines where the operand's current row begins.
+
+        `at` are the positions along all axes but the last.
+        """
         terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
         if terms:
             self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

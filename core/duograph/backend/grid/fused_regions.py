@@ -3,7 +3,7 @@
 `GridBackend.compile` calls `compile_regions`. Every region is planned and scheduled as for the CPU
 (`codegen.scheduling`); this module describes the device to the scheduler, prints the kernels and
 sets up their launches. Reductions of columns are combined by the device's own reduction kernels,
-and on a grid with parallel work items scatters run as kernels of their own (`scatter_split`).
+and on a GPU with parallel work items scatters run as kernels of their own (`scatter_split`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
 def _division(
     device: GridDevice, program: LoopProgram
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
-    """Return (groups, work items per group, size arguments): how a program's kernel is launched."""
+    """Return how to launch the kernel of a loop program.
+
+    Returns (groups along three axes, work items of a group, arguments that tell the kernel its
+    size).
+    """
     numbers: tuple[Scalar, ...] = ()
     items, groups = 1, program.size
     if program.work is Work.ITEM:
@@ -103,7 +107,7 @@ def _division(
 
 
 class _Printed(NamedTuple):
-    """A fused region's kernel, and the launches that must run before and after it.
+    """The printed kernel of a fused region, and the launches that must run before and after it.
 
     `name` is the kernel's name, `program` its schedule.
     """
@@ -144,7 +148,7 @@ def region_plans(
 
 
 def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> list[Launch]:
-    """Return the launches that combine partial results of a region's column reductions."""
+    """Return the launches that combine the partial results of a region's column reductions."""
     if not program.partials:
         return []
     assert plan.columns is not None
@@ -262,9 +266,9 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of the last op of a region that computes something, for its kernel's name.
+    """Return a part of the kernel's name that says what the region does: its last op.
 
-    It is "copy" if all ops are fills, reshapes and casts.
+    Fills, reshapes and casts do not count; "copy" if there is nothing else.
     """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")

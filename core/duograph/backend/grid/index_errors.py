@@ -70,7 +70,7 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a kernel's launcher so that the host later checks for an index out of range.
+        """Wrap a kernel's launcher so that the host checks later whether an index was out of range.
 
         Returns a function with the same arguments; with `pynative_synchronize` it checks at once.
         """
@@ -84,7 +84,7 @@ class IndexRecord:
         return watched
 
     def look(self, remark: str = BEHIND) -> None:
-        """Read the record; raise an error if it holds a report of a wrong index, and clear it.
+        """Read the device's record; if it reports a wrong index, clear it and raise the error.
 
         `remark` ends the message.
 

@@ -1,10 +1,11 @@
 """GPU-style kernels that gather and scatter rows of a tensor along an axis.
 
 A gather reads some row for an index out of range, and a scatter writes none; both report it in the
-device's record (`index_errors`). Scatters are deterministic. On a processor a work item updates its
-own columns, in the order of the indices. On a grid `scatter_set` first finds the last index of each
-row. `scatter_add` has a work item for each column or, where columns are too few to fill the device,
-follows a linked list of the indices of each row. Only 32-bit integers use atomic additions.
+device's record (`index_errors`). Scatters are deterministic. On a CPU a work item updates its own
+columns, in the order of the indices. On a GPU `scatter_set` first finds the last index of each
+row. `scatter_add` has a work item for each column or, where columns are too few to fill the
+device, follows a linked list of the indices of each row. Only 32-bit integers use atomic
+additions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """Return (integer dtype, count) of the words that make up `inner` elements of a dtype."""
+    """Return as which integers `inner` elements of a dtype are copied: (integer dtype, count)."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
@@ -257,10 +258,10 @@ def rows_of_indices(device: GridDevice, types: Types, axis: int) -> Launch:
 
 
 def _links(device: GridDevice, count: int) -> Launch:
-    """Return the launch that links each index of a scatter to the next index of the same row.
+    """Return the launch that links the indices of a scatter that name the same row.
 
-    It reads the rows from buffer 4, and writes the position of the next index, or -1, to buffer 5
-    and whether an index is the first of its row to buffer 6.
+    It reads the row of each index from buffer 4. It writes to buffer 5 the position of the next
+    index of the same row, or -1, and to buffer 6 whether an index is the first of its row.
     """
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)

@@ -119,7 +119,7 @@ class Kernel:
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Append definitions of `begin` and `end`, the range of one work item of a serial device.
+        """Append definitions of `begin` and `end`, the range that a work item of a CPU computes.
 
         `n` is the C expression of the number of elements, `grain` the length of a range.
         """
@@ -133,9 +133,9 @@ class Kernel:
         """Append the start of the loop over n elements; return the names of their outer positions.
 
         `names` has the C expressions of the axes' sizes; the returned variables are the positions
-        along all axes but the last. On a grid a work item computes `width` adjacent elements from
-        ``i`` on, of one row; on a processor it loops over its range row by row. The caller must
-        call `end_elements` afterwards.
+        along all axes but the last. On a GPU a work item computes `width` adjacent elements from
+        ``i`` on, of one row; on a CPU it loops over its range row by row. The caller must call
+        `end_elements` afterwards.
         """
         if self.device.serial:
             self.stretch("n", stretch(self.device, n))
@@ -160,12 +160,12 @@ class Kernel:
         Args:
             n: number of elements.
             row: C expression of the size of the last axis.
-            one: on a grid, the C lines for the elements of a work item, the first of which is
+            one: on a GPU, the C lines for the elements of a work item, the first of which is
                 ``i``.
-            each: on a processor, the C statement for element ``j`` of a row; by default the first
+            each: on a CPU, the C statement for element ``j`` of a row; by default the first
                 of `one`.
-            before: on a processor, the C lines before the loop over a row.
-            width: elements of a work item of a grid, as for `elements`.
+            before: on a CPU, the C lines before the loop over a row.
+            width: elements of a GPU work item, as for `elements`.
 
         Returns:
             the kernel's launch.
@@ -245,7 +245,7 @@ def ceil_div(n: int, by: int) -> int:
 
 
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
-    """Return how many of n elements each work item of a serial device should compute.
+    """Return how many of n elements each work item of a CPU device should compute.
 
     Every compute unit gets several ranges, each long enough to be worth its start: between `least`
     and `most` elements.

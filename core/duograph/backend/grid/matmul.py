@@ -1,7 +1,7 @@
 """The matmul op on GPU-style devices, and the choice of a kernel for it.
 
-Convolutions call `matmul_plan` too. A grid asks the device's own kernel first, then `matmul_tiled`;
-a processor uses `matmul_packed`.
+Convolutions call `matmul_plan` too. A grid asks the device's own kernel first, then
+`matmul_tiled`; a CPU uses `matmul_packed`.
 """
 
 from __future__ import annotations

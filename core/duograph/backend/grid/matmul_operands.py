@@ -50,11 +50,11 @@ class Operand:
 
     @property
     def along(self) -> bool:
-        """Whether elements that are adjacent in memory follow each other along the summed axis."""
+        """Whether elements that are adjacent in memory are neighbours along the summed axis."""
         return False
 
     def numbers(self, k: Kernel, label: str) -> None:
-        """Declare the scalar parameters of kernel `k` that the operand's index expressions use."""
+        """Declare the kernel parameters, such as strides, that the index expressions use."""
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
         """Return (name, C expression) of the index variables that depend only on the line.
@@ -146,9 +146,9 @@ class Matmul:
         x, y: the operands.
         dtype: dtype of the result.
         place: number of the result's buffer.
-        columns_together: on a grid, how many columns are adjacent in the result; all rows and
+        columns_together: on a GPU, how many columns are adjacent in the result; all rows and
             matrices of these columns come before the next columns. 0: all columns.
-        offset: position of the first result element in its buffer, on a processor.
+        offset: position of the first result element in its buffer, on a CPU.
     """
 
     sizes: tuple[int, int, int]
@@ -172,7 +172,7 @@ class Matmul:
 
     @property
     def run(self) -> int:
-        """Number of columns of a matmul's result that are adjacent in memory."""
+        """Number of adjacent columns of the result after which memory goes on with the next row."""
         return self.columns_together or self.sizes[1]
 
     def declare(self, k: Kernel) -> None:
@@ -182,9 +182,10 @@ class Matmul:
         k.write("out", self.dtype, self.place)
 
     def result(self, k: Kernel) -> str:
-        """Return the C expression for the offset of result (r, c) of matrix `at`.
+        """Return the C expression for the offset of element (r, c) of result matrix `at`.
 
-        It declares the further kernel parameters that the expression uses.
+        The kernel has variables `r`, `c` and `at`. The method declares the kernel parameters that
+        the expression uses besides.
         """
         if self.run == self.sizes[1]:
             return "(at * m + r) * n + c"
@@ -194,7 +195,7 @@ class Matmul:
 
 
 def define(k: Kernel, values: list[tuple[str, str]]) -> None:
-    """Append to kernel `k` the definition of an index variable for each (name, C expression)."""
+    """Append a definition to kernel `k` for each (variable, C expression)."""
     for name, text in values:
         k.line(f"const ix {name} = {text};")
 

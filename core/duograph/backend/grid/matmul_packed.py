@@ -1,10 +1,10 @@
-"""Matmul kernels for a processor: operands packed into panels, a block of sums in registers.
+"""Matmul kernels for a CPU: operands packed into panels, a block of sums in registers.
 
 `matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
-tiles. So the innermost loop reads memory in order, values of x and vectors of y, and keeps the sums
-in registers (`tiles.py`). x is not packed if the elements of its rows are adjacent and have the
-dtype of the sum: then the last row is read in place of the rows past it, whose sums are not stored.
-Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+tiles. So the innermost loop reads memory in order, values of x and vectors of y, and keeps the
+sums in registers (`tiles.py`). x is not packed if the elements of its rows are adjacent and have
+the dtype of the sum: then the last row is read in place of the rows past it, whose sums are not
+stored. Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEPTH = 256
 
 
 def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Return the launch plan of a matmul on a processor: pack the operands, then multiply."""
+    """Return the launch plan of a matmul on a CPU: pack the operands, then multiply."""
     (m, n, depth), x, y = problem.sizes, problem.x, problem.y
     acc = sum_dtype(x.dtype)
     tiles = device.tiles if isinstance(device.tiles, Tiles) else PROCESSOR[0]
@@ -113,9 +113,10 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Append to kernel `k` the loops that pack lines whose elements are adjacent.
+    """Append to kernel `k` the loops that pack lines whose own elements are adjacent in memory.
 
-    They read a cache line of each at a time. The arguments are expressions of `_pack`.
+    They read a cache line of each at a time. The arguments are those that `_pack` has computed:
+    index variables of a line, the C expression of an element, and the C type of the sums.
     """
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
@@ -190,7 +191,7 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 
 
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
-    """Append to kernel `k` the matmul loop that adds products to a block of sums in registers.
+    """Append to kernel `k` the loop that multiplies a strip of x by a panel of y into registers.
 
     `dense`: whether x is read from its rows instead of from panels.
     """
@@ -224,7 +225,7 @@ def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
 
 
 def thin_launch(device: GridDevice, problem: Matmul, x: Matrices, y: Matrices) -> Launch:
-    """Return the launch, on a processor, of a matmul of unpacked operands.
+    """Return the launch, on a CPU, of a matmul that reads its operands where they are, unpacked.
 
     It suits few rows, few columns or a short sum.
     """

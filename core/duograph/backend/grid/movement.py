@@ -28,8 +28,8 @@ __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 WORDS: dict[int, tuple[DType, int]] = {
     1: (uint8, 1), 2: (uint16, 1), 4: (uint32, 1), 8: (uint64, 1), 16: (uint64, 2),
 }  # fmt: skip
-# Rows and columns of the squares in which a processor transposes; the least rows and columns that
-# a grid (False) and a processor (True) transpose in tiles or squares.
+# Rows and columns of the squares in which a CPU transposes; the least rows and columns that
+# a grid (False) and a CPU (True) transpose in tiles or squares.
 SQUARE = 32
 LEAST_SIDE = {False: 8, True: SQUARE // 2}
 
@@ -105,7 +105,7 @@ def copy_launch(
 
 
 def _copy_width(word: DType, sizes: Sequence[int], *sides: Side) -> int:
-    """Return how many adjacent words a work item of a grid copies; 1 unless x and out are dense."""
+    """Return how many adjacent words a GPU work item copies; 1 unless x and out are dense."""
     if any(steps[-1] != 1 for _, steps in sides):
         return 1
     width = pack_width([word.itemsize], sizes[-1], len(sizes) == 1)
@@ -122,10 +122,10 @@ def _squares(
     source: Side,
     target: Side,
 ) -> Launch:
-    """Return the launch of a transposing copy by square blocks, which uses whole cache lines.
+    """Return the launch of a transposing copy, on a CPU, in squares that use whole cache lines.
 
     The source is dense along `dense_axis`, the target along the last axis. A work item copies a
-    band of the dense axis, as wide as a square. For processors.
+    band of the dense axis, as wide as a square.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -308,9 +308,9 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
 def each_launch(
     device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
 ) -> Launch:
-    """Return the launch of a kernel that executes the C statement `text` for each `i` below n.
+    """Return the launch of a kernel that runs the C statement `text` for each `i` from 0 to n - 1.
 
-    `independent`: whether a processor's compiler may vectorise the loop over `i`.
+    `independent`: whether a CPU's compiler may vectorise the loop over `i`.
     """
     grain = stretch(device, n)
     if device.serial:

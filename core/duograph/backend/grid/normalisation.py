@@ -1,4 +1,4 @@
-"""Kernels of softmax and layer_norm over dense rows, for eager calls on a processor.
+"""Kernels of softmax and layer_norm over dense rows, for eager calls on a CPU.
 
 A work item processes whole rows, each while it is in the caches. A backend may decompose these ops
 in compiled functions (`Backend.decomposed`): a fused region makes no more passes over a row and
@@ -73,10 +73,9 @@ class _Rows(Kernel):
 
 
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
-    """Return whether the row kernels apply to operands of these types.
+    """Return whether these kernels apply: on a CPU, to operands of dtype `real` that are not empty.
 
-    They do on a processor, if all operands have dtype `real` and there are elements. `first` is the
-    first of the axes that form a row.
+    `first` is the first of the axes that form a row; there must be at least one.
     """
     x = types[0]
     return (

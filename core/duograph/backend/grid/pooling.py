@@ -1,7 +1,7 @@
 """Pooling kernels for GPU-style devices: max and average pooling and their gradients.
 
 They serve 1 to 3 spatial axes. Each result element reads its window of the input, and each element
-of a gradient the windows that contain it. On a processor, max_pool's gradient adds window by window
+of a gradient the windows that contain it. On a CPU, max_pool's gradient adds window by window
 instead. `GridBackend` finds the builders in the kernel table.
 """
 
@@ -26,7 +26,7 @@ GROUPS = 64
 
 
 class _Windows:
-    """Writes a pooling kernel over images of 1 to 3 axes, with one statement per result element.
+    """Writes a pooling kernel that runs one statement per result element, over 1 to 3 axes.
 
     `sizes` and `out` are the spatial sizes of the source and the result, `total` the number of
     result elements.
@@ -80,11 +80,11 @@ class _Windows:
 
 
 class _Covering(_Windows):
-    """Writes the kernel of a pooling gradient on a grid: one work item per element of the input.
+    """Writes the kernel of a pooling gradient on a GPU: one work item per element of the input.
 
-    In a plane (image and channel), a work item sums over the windows that contain its element, in
-    order; it does so for several planes. The sizes of the window are constants in the source, so
-    that compilers replace the divisions and unroll the loops.
+    A work item sums over the windows that cover its element, in order, in several planes (image
+    and channel) one after the other. The sizes of the window are constants in the source, so that
+    compilers replace the divisions and unroll the loops.
 
     In the kernel, ``o0``, ``o1`` ... are the element's position, `at` its offset in the plane,
     ``x0``, ``x1`` ... the position of a window and `from` its offset in `dout`.
@@ -110,10 +110,10 @@ class _Covering(_Windows):
         self.k.write("out", dout.dtype, 1 if indices is None else 2)
 
     def _bounds(self, a: int, most: int) -> list[str]:
-        """Return the C lines that define the windows along axis `a` that contain an element.
+        """Return C lines that compute which windows along axis `a` may cover an element.
 
-        They are numbers ``first`` .. ``last``, followed by the axis; `most` is their greatest
-        count.
+        They define the first and last one, ``firstA`` and ``lastA``, for A the number of the axis,
+        and ``mostA``, the greatest number of such windows, which is `most`.
         """
         return [
             f"const {self.counter} near{a} = ({self.counter})(o{a} + low{a});",
@@ -241,10 +241,10 @@ def _counted(
     include: bool,
     divisor: int,
 ) -> str:
-    """Return the C expression for the number by which average pooling divides a window's sum.
+    """Return the C expression of the divisor of average pooling: how many elements count.
 
-    It is a parameter of the kernel if the number is the same for all windows, otherwise the
-    variable `cells`, which `_cells` defines.
+    It is a parameter of the kernel if it is the same for all windows, otherwise the variable
+    `cells`, which `_cells` defines.
     """
     if divisor or include or not any(p for pair in padding for p in pair):
         return w.k.number("divisor", divisor or math.prod(kernel))
@@ -372,8 +372,8 @@ def max_pool_grad(
 ) -> Plan | None:
     """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima.
 
-    The operands are the cotangent and the index of each window's maximum. On a processor a work
-    item adds the cotangents of whole planes, in order.
+    The operands are the cotangent and the index of each window's maximum. On a CPU a work item
+    adds the cotangents of whole planes, in order.
     """
     (dout, indices), (out,) = types, results
     if not _real(dout.dtype) or len(out.shape) > 5:

@@ -1,9 +1,9 @@
-"""Reduction kernels over any axes: one pass for each run of adjacent axes, two if results are few.
+"""Reduction kernels over any axes: one pass per run of adjacent axes, or two.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p combines
-elements p * chunk up to (p + 1) * chunk of the middle axis. On a grid, a group of work items shares
-a row (inner is 1) or adjacent columns. Fused regions use `combine_of`, `combine_parts` and
-`parts_of` too.
+elements p * chunk up to (p + 1) * chunk of the middle axis. Two passes are made where the results
+are too few to keep the device busy. On a GPU, a group of work items shares a row (inner is 1) or
+adjacent columns. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Combine:
 
 
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
-    """Return how a reduction kernel combines elements of a dtype (a `Combine`).
+    """Return the `Combine` of a reduction, which prints how a kernel combines two elements.
 
     `name` is that of the reduction, such as "sum". 16-bit floats accumulate in float32, sums of
     integers in unsigned types, where overflow wraps.
@@ -133,7 +133,7 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str, lanes: int) -> None:
-    """Append to kernel `k` the lines that combine the variable `acc` of a group's work items.
+    """Append to kernel `k` the lines that reduce the variable `acc` over a group's work items.
 
     Afterwards each of the `lanes` work items has the result in `acc`.
     """
@@ -210,7 +210,7 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
 
 
 def _width_of(step: _Pass, source: DType) -> int:
-    """Return how many adjacent elements of its source a pass loads at once on a grid.
+    """Return how many adjacent source elements a GPU work item loads at once in a reduction pass.
 
     `source` is the source's dtype.
     """
@@ -222,10 +222,11 @@ def _width_of(step: _Pass, source: DType) -> int:
 def _shape_of_group(
     device: GridDevice, outer: int, n: int, inner: int, width: int
 ) -> tuple[int, int]:
-    """Return (work items along the columns, along the n rows) of a group that reduces columns.
+    """Return how a group of work items that reduces columns is arranged: (columns, rows).
 
-    The items along the columns read at least LINE adjacent elements, each of them `width`; more if
-    the rows are few or the groups are many, and fewer if there are fewer columns.
+    Work items next to each other read adjacent elements of a row, `width` each, together at least
+    LINE elements: more if the n rows are few or the groups are many, fewer if there are fewer
+    columns.
     """
     across = 1
     while across < device.group and across * width < inner:
@@ -276,9 +277,9 @@ class _Reduction:
             k.number(name, value)
 
     def element(self, at: str) -> str:
-        """Return the C expression for the source element `at`, in the accumulator's dtype.
+        """Return the C expression that loads a source element in the accumulator's dtype.
 
-        `at` is a C expression such as ``x[from + j]``.
+        `at` is the C expression of the stored element, such as ``x[from + j]``.
         """
         loaded = self.device.dialect.load(self.source, at)
         if self.combine.name in ("all", "any"):
@@ -339,7 +340,7 @@ class _Reduction:
         return k.launch(ceil_div(self.step.size, rows), size=(lanes * rows,))
 
     def start_columns(self) -> None:
-        """Append the definition of the array `column`, an accumulator per element of a pack."""
+        """Append the definition of the array `column`: one accumulator per column of a pack."""
         self.k.line(
             f"{self.acc} column[{self.width}];",
             "DG_UNROLL",
@@ -365,7 +366,7 @@ class _Reduction:
         k.close()
 
     def span_of_rows(self) -> Launch:
-        """Return the launch of a reduction pass in which each processor thread reduces rows."""
+        """Return the launch of a reduction pass in which each CPU thread reduces rows."""
         k, acc, combine, size = self.k, self.acc, self.combine, self.step.size
         most = 16384 // max(self.chunk, 1) or 1
         grain = max(1, min(ceil_div(size, 4 * self.device.units), most))
@@ -427,7 +428,7 @@ class _Reduction:
     def block_of_columns(self) -> Launch:
         """Return the launch of a reduction pass in which a work item reduces adjacent columns.
 
-        It suits processors, which run many work items in turn.
+        It suits CPUs, which run many work items in turn.
         """
         k, acc, combine = self.k, self.acc, self.combine
         blocks = ceil_div(self.step.inner, BLOCK)
@@ -487,7 +488,7 @@ def lanes_for(device: GridDevice, n: int) -> int:
 
 
 def row_lanes(device: GridDevice, packs: int) -> int:
-    """Return how many work items share a row of `packs` packs in a fused region.
+    """Return how many work items share each row of a fused region; a row has `packs` packs.
 
     More share a long row, so that each can keep its packs in registers, or that fewer rows are in
     the cache at a time.

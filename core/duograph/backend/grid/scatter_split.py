@@ -42,7 +42,7 @@ class Split(NamedTuple):
 
 
 def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Split | str | None:
-    """Return the scatter at the end of a fused region and the rest, as a `Split`.
+    """Divide a fused region that ends in a scatter into the scatter and the rest (`Split`).
 
     Returns None if the region has no scatter, or a string with the reason why it cannot be split.
     """
@@ -106,7 +106,7 @@ def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
 
 
 def _with_buffers(plan: Plan, buffers: Sequence[int]) -> list[Launch]:
-    """Return the launches of a plan, with buffer number b replaced by ``buffers[b]``."""
+    """Return the launches of a plan with other buffers: number b becomes ``buffers[b]``."""
     return [
         dataclasses.replace(x, buffers=tuple([b if b == RECORD else buffers[b] for b in x.buffers]))
         for x in plan.launches

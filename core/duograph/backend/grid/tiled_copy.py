@@ -2,7 +2,7 @@
 
 Adjacent work items read adjacent elements of the source and write adjacent elements of the target;
 in between, a group of work items keeps a square tile in shared memory. `movement` calls
-`tiled_copy`; processors transpose there.
+`tiled_copy`; CPUs transpose there.
 """
 
 from __future__ import annotations
@@ -86,18 +86,20 @@ def tiled_copy(
 
 
 def _packs(each: int, extent: int, steps: Sequence[int], axis: int, offset: int) -> bool:
-    """Return whether a work item can access `each` adjacent words along a dense axis at once.
+    """Return whether a work item can access `each` adjacent words of a tensor at once.
 
-    `extent` is the size of the axis, `steps` and `offset` are the side's strides and offset.
+    `axis` is the axis along which the tensor is dense, `extent` its size; `steps` and `offset` are
+    the tensor's strides and offset.
     """
     others = [step for a, step in enumerate(steps) if a != axis]
     return each > 1 and extent % each == 0 and fits(each, [*others, 1], offset)
 
 
 def _position(k: Kernel, side: int, threads: int) -> None:
-    """Append to kernel `k` definitions of `matrix`, `row` and `column`: where the group's tile is.
+    """Append to kernel `k` definitions that tell a group which tile it copies.
 
-    A column counts along the source's dense axis, a row along the target's.
+    They are `matrix`, `row` and `column`. A column counts along the source's dense axis, a row
+    along the target's.
     """
     k.line(
         f"enum {{ side = {side}, warps = {threads // LANES} }};",

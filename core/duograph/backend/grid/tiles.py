@@ -40,7 +40,7 @@ WORTH = 1.03
 
 @dataclasses.dataclass(frozen=True)
 class Tiles:
-    """The tile size of a matmul on a processor, for 4-byte sums; 8-byte sums halve the rows.
+    """The tile size of a matmul on a CPU, for 4-byte sums; 8-byte sums halve the rows.
 
     Attributes:
         rows: rows of results in registers.
@@ -52,7 +52,7 @@ class Tiles:
 
     @property
     def strip(self) -> int:
-        """Number of result rows that a work item computes: whole tiles, about 64 rows."""
+        """Number of result rows that a work item computes: as many tiles as fit into 64 rows."""
         return self.rows * (64 // self.rows)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ def choices_of(device: GridDevice) -> tuple[Tiles, ...] | tuple[GroupTiles, ...]
 
 
 def side_of(device: GridDevice) -> int:
-    """Return the size of the square matrices with which matmul tile sizes are measured."""
+    """Return the size of the square matrices with which `duograph tune` measures tile sizes."""
     return 512 if device.serial else 2048
 
 
