@@ -193,7 +193,8 @@ def plan_switch(
 ) -> Sequence[int] | None:
     """Append a switch that also returns residuals, and store its `SwitchPlan`.
 
-    Returns the ids of the original results, or None if no result depends on a differentiated value.
+    The parameters are described in `control_flow`. Returns the ids of the original results, or
+    None if no result depends on a differentiated value.
     """
     index, *xs = [i for i in operands if i is not None]
     active = [i in joint.active for i in xs]

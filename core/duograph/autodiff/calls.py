@@ -210,8 +210,8 @@ def plan_call(
 ) -> Sequence[int] | None:
     """Inline a call in the forward graph, or append a call of a recursive function's forward.
 
-    Returns the ids of the original results. Returns None if the function is recursive and no result
-    depends on a differentiated value.
+    The parameters are described in `control_flow`. Returns the ids of the original results.
+    Returns None if the function is recursive and no result depends on a differentiated value.
     """
     session = joint.session
     target: NamedGraph = node.attributes["target"]

@@ -1,11 +1,12 @@
 """The table of functions that differentiate graph nodes with control flow, by op name.
 
-`linearize` calls `planner(joint, node, operands, span)` while it copies the forward graph. A
-planner appends a forward node that also returns residuals, stores a plan, and returns the ids of
-the original results; or it returns None to have the node copied unchanged. The reverse sweep later
-calls the plan's `backward`. The backward graph of a sub-graph takes the cotangents that the node's
-operands already have and adds to them, so that sums are formed as if the nodes of the sub-graph
-stood in the outer graph.
+`linearize` calls `planner(joint, node, operands, span)` while it copies the forward graph. `joint`
+holds the copy, `node` is the original, `operands` are its operands in the copy, and `span` is the
+source location to use if the node has none. A planner appends a forward node that also returns
+residuals, stores a plan, and returns the ids of the original results; or it returns None to have
+the node copied unchanged. The reverse sweep later calls the plan's `backward`. The backward graph
+of a sub-graph takes the cotangents that the node's operands already have and adds to them, so that
+sums are formed as if the nodes of the sub-graph stood in the outer graph.
 """
 
 from __future__ import annotations

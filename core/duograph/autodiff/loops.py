@@ -402,7 +402,8 @@ def plan_while(
 ) -> Sequence[int] | None:
     """Append a loop that also pushes residuals on a stack, and store its `WhilePlan`.
 
-    Returns the ids of the original results, or None if no result depends on a differentiated value.
+    The parameters are described in `control_flow`. Returns the ids of the original results, or
+    None if no result depends on a differentiated value.
     """
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]

@@ -163,7 +163,13 @@ class GraphPlan:
     ) -> Sequence[Tensor]:
         """Run the backward graph op by op, so that an enclosing derivative records each op.
 
-        Returns the cotangents that the graph outputs, as tensors.
+        Args:
+            node: the tape node, which has the residuals.
+            lin: the linearization whose backward graph runs.
+            residuals, given: the arguments of that graph: residuals, then cotangents.
+
+        Returns:
+            the cotangents that the graph outputs, as tensors.
         """
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]

@@ -129,7 +129,10 @@ def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
 
 
 def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
-    """Add to `into` the nodes that compute value `i` from constants, by their first result."""
+    """Add to `into` the nodes that compute value `i` from constants, by their first result.
+
+    `makers` are the nodes that may be copied, by the value that they compute.
+    """
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:

@@ -250,7 +250,7 @@ def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
 
 
 def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
-    """Run the gradient hooks of an input or weight; return its cotangent after them.
+    """Run the gradient hooks of an input or weight on its cotangent `value`; return the result.
 
     Returns None for an input that has no cotangent.
     """
@@ -293,10 +293,11 @@ def _add_tensors(edge: Edge, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
-    """Call a tensor's gradient hooks in order; return the gradient after them.
+    """Call the gradient hooks of a tensor in order, each on what the last one returned.
 
-    A hook may return a Tensor that replaces the gradient. `value` and the result are tensors with
-    `create_graph`, else buffer handles.
+    Args:
+        edge: the tape edge of the tensor.
+        value: the gradient: a tensor with `create_graph`, else a buffer handle. So is the result.
     """
     type_ = _edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)

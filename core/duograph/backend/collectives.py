@@ -96,7 +96,10 @@ class Communicator(ABC):
 
     @abstractmethod
     def send(self, data: Buffer, to: int, tag: int) -> Request:
-        """Start sending uint8 (n,) to a rank; it is complete when `data` may be overwritten."""
+        """Start sending uint8 (n,) to a rank, which receives it by the same `tag`.
+
+        The request is complete when `data` may be overwritten.
+        """
 
     @abstractmethod
     def receive(self, data: Buffer, source: int, tag: int) -> Request:
@@ -188,7 +191,7 @@ def engines() -> dict[str, CollectivesSpec]:
 
 
 def unavailable(spec: CollectivesSpec) -> str | None:
-    """Return the reason why an engine cannot run here, or None."""
+    """Return the reason why the engine of a spec cannot run here, or None if it can."""
     try:
         return spec.available()
     except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; the text is shown)

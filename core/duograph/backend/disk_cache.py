@@ -152,7 +152,7 @@ class _Store:
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
     def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
-        """Create a cache entry from `data` and return its path.
+        """Create a cache entry for `key` and `suffix` from `data`; return its path.
 
         `whole` is the path of a file with the same content, or None. A file in the cache directory
         is moved; any other is copied.
@@ -318,7 +318,7 @@ def _blocks(size: int) -> int:
 
 
 def _remove(root: Folder, path: str) -> None:
-    """Remove the cache entry with path `path`; do nothing if that is impossible."""
+    """Remove the cache entry with path `path` from the open folder `root`, if possible."""
     folder, name = os.path.split(path)
     with contextlib.suppress(OSError), root.folder(os.path.basename(folder)) as shard:
         shard.remove(name)
@@ -431,7 +431,11 @@ def _place() -> _Place:
 
 
 def _directory(chosen: str | None, xdg: str | None) -> str | None:
-    """Return the path of the cache directory that the environment chooses; None without a home."""
+    """Return the path of the cache directory, from two environment variables, or None.
+
+    `chosen` is DUOGRAPH_CACHE_DIR and `xdg` XDG_CACHE_HOME; by default it is in the home
+    directory. None if there is none.
+    """
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
     if xdg and os.path.isabs(xdg):  # the specification has relative paths ignored
@@ -460,7 +464,7 @@ def _limit(text: str | None) -> tuple[int, str | None]:
 
 
 def load(key: str, suffix: str) -> Path | None:
-    """Return the path of the file cached on disk under a key, or None.
+    """Return the path of the file cached on disk under a key and file name suffix, or None.
 
     A damaged file is deleted. To have the file loaded as code, use `opened`.
     """
@@ -469,7 +473,7 @@ def load(key: str, suffix: str) -> Path | None:
 
 
 def read(key: str, suffix: str) -> bytes | None:
-    """Return the bytes cached on disk under a key, or None."""
+    """Return the bytes cached on disk under a key and file name suffix, or None."""
     with opened(key, suffix) as found:
         return None if found is None else found.data
 

@@ -158,7 +158,10 @@ class Observer:
         self.finished(Event(work, begin, end, _thread(), file, line, times))
 
     def take_program(self, works: Sequence[Work], times: Any) -> None:
-        """Receive the kernels of a native program: rows (index in `works`, begin, end)."""
+        """Receive the kernels of a native program that ran, all at once.
+
+        `times` has a row (index in `works`, begin, end) for each, in nanoseconds.
+        """
         starts = type(self).started is not Observer.started
         for index, begin, end in times.tolist():
             if starts:

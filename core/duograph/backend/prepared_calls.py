@@ -112,14 +112,14 @@ def _prepare(
     attributes: Mapping[str, Any],
     device_id: int,
 ) -> PreparedCall | None:
-    """Ask the added kernels and the backend, in the order of their priorities, for a call."""
+    """Ask the added kernels and the backend for a call, by priority; None if none has one."""
     given = op, types, attributes, device_id
     with reporting("compile", f"prepare {op.name}", f"{backend.name}:{device_id}"):
         return _first_call(backend, given)
 
 
 def _first_call(backend: Backend, given: Any) -> PreparedCall | None:
-    """Return the first call that an added kernel or the backend prepares, by priority.
+    """Return the first call that an added kernel or the backend prepares, by priority, or None.
 
     `given` are the arguments of `_prepare` after the backend.
     """

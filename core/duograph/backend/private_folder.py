@@ -19,7 +19,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def problem_of(facts: os.stat_result) -> str | None:
-    """Return why a file or folder cannot be trusted, or None if only this user can change it."""
+    """Return why others than this user might change a file or folder, or None.
+
+    `facts` are its owner and mode, as `os.stat` returns them.
+    """
     if facts.st_uid != os.getuid():
         return f"belongs to user {facts.st_uid}, not to user {os.getuid()} who runs this"
     if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -42,7 +42,11 @@ Call: TypeAlias = PreparedCall | HandleFunction
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """Description of one device, for `duograph devices`. `memory_bytes` is 0 if unknown."""
+    """Description of one device, for `duograph devices`.
+
+    `index` is its number in the backend, `name` the name that users know, such as that of the GPU;
+    `memory_bytes` is 0 if unknown.
+    """
 
     index: int
     name: str

@@ -174,7 +174,7 @@ def _origin(point: importlib.metadata.EntryPoint) -> str:
 
 
 def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryPoint) -> None:
-    """Import a plugin and register what its hooks return, all of it or nothing.
+    """Import the plugin of an entry point and register what its hooks return, all or nothing.
 
     An error is stored as an entry with a problem.
     """
@@ -247,7 +247,7 @@ def _known(name: str) -> Entry | None:
 
 
 def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entry:
-    """Register a backend under its name and aliases; return the new entry.
+    """Register a backend, made as `spec` says, under its name and aliases; return its entry.
 
     If that is impossible, the entry has the reason as its problem and another key.
     """

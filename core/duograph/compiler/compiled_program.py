@@ -360,8 +360,8 @@ class CompiledProgram:
     ) -> Value:
         """Run the program on arguments that match its signature and return the function's result.
 
-        Writes the new values of the tensors that the function changes. See `read_input` for the
-        parameters.
+        Writes the new values of the tensors that the function changes. `leaves`, `numbers` and
+        `containers` are the run-time inputs among the arguments (`arguments.Slots`).
         """
         bound = self._bound
         if self._arguments_then_state and bound.version is runtime_state.bindings_version:
@@ -439,7 +439,11 @@ class CompiledProgram:
     def read(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
     ) -> list[Handle]:
-        """Return the handles and objects to pass for all inputs of the program, in graph order."""
+        """Return what to pass for each input of the program in a call, in graph order.
+
+        That is a buffer handle for a tensor, else a number or object. `leaves`, `numbers` and
+        `containers` are the run-time inputs among the arguments (`arguments.Slots`).
+        """
         device = self.device
         return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]
 
@@ -461,7 +465,10 @@ class CompiledProgram:
     # ---- errors -------------------------------------------------------------------------------
 
     def locate(self, error: Exception, handles: Sequence[Handle]) -> None:
-        """Add the user's source line to an error that a run of the program raised."""
+        """Add the user's source line to an error that a run of the program raised.
+
+        `handles` are the inputs of that run.
+        """
         spans = source_of(error)
         if spans is None and isinstance(error, IndexRangeError) and not self.effects:
             spans = self._spans_of(error, handles)
@@ -471,8 +478,9 @@ class CompiledProgram:
     def _spans_of(self, error: IndexRangeError, handles: Sequence[Handle]) -> Sequence[Span] | None:
         """Return the source lines of an index error, found by running the graph node by node.
 
-        Safe because a call that raises has changed nothing; the caller excludes graphs with side
-        effects, which may not run twice. None if the error does not occur again.
+        `handles` are the inputs of the run that raised it. Running again is safe because a call
+        that raises has changed nothing; the caller excludes graphs with side effects, which may
+        not run twice. None if the error does not occur again.
         """
         values = [
             Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h

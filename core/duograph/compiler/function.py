@@ -208,9 +208,10 @@ class JitFunction:
         return result
 
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
-        """Return the program for the argument types if state and captured values match, or None.
+        """Return the program for the types of the arguments `given`, or None.
 
-        Handles only calls whose arguments are all plain Tensors, outside derivatives.
+        None if there is none, or if its state or captured values have changed. Handles only calls
+        whose arguments are all plain Tensors, outside derivatives.
         """
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
@@ -235,7 +236,10 @@ class JitFunction:
         return None
 
     def _remember(self, cache: ProgramCache, args: Args, given: Args, entry: Compiled) -> None:
-        """Register a program for lookup by argument types, so that later calls need no `JitKey`."""
+        """Register a program for lookup by argument types, so that later calls need no `JitKey`.
+
+        `given` are the arguments without the receiver of a method.
+        """
         program = entry.program
         if program.for_shared_tensors or runtime_state.thread_worlds:
             return
@@ -511,7 +515,7 @@ def _plain_tensors(args: Args) -> bool:
 
 
 def _check_signature(name: str, wanted: Value, given: Args) -> None:
-    """Raise ArgumentValueError if call arguments do not match the `input_signature` of `jit`."""
+    """Raise ArgumentValueError if call arguments do not match `wanted`, an `input_signature`."""
     items = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     if len(items) != len(given):
         raise ArgumentValueError(

@@ -23,7 +23,7 @@ __all__ = ["ContextKey", "JitKey", "bind_call"]
 
 
 class ContextKey(NamedTuple):
-    """The settings that compiled code depends on; see `context.Settings`.
+    """The settings (`context.Settings`) that compiled code depends on, as part of a cache key.
 
     `rank` is (rank, number of ranks) in threads that act as ranks.
     """

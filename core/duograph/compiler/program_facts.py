@@ -204,7 +204,11 @@ def _source(backend: Backend, body: Graph, device: Device) -> str:
 
 
 def _regions(graph: Graph, top: int | None = None) -> list[tuple[int, GraphNode]]:
-    """Return (position of the node of the whole graph, region node), also of sub-graphs."""
+    """Return the fused regions of a graph and of its sub-graphs.
+
+    Each is a pair: position of the node of the whole graph that is or contains it, region node.
+    `top` is that position while a sub-graph is searched.
+    """
     found = []
     for at, node in enumerate(graph.nodes):
         where = at if top is None else top
@@ -298,9 +302,10 @@ class _Watch(observers.Observer):
 def _times(
     executable: Executable, handles: Sequence[Handle], graph: Graph, device: Device
 ) -> dict[str, float]:
-    """Return position of a node -> seconds of its kernels in one run, the median of several runs.
+    """Return position of a node -> seconds of its kernels in one run, the median of several.
 
-    A program that raises, because of an index for example, has no times.
+    `handles` are the inputs of the runs. A program that raises, because of an index for example,
+    has no times.
     """
     nodes = _by_attributes(graph)
     runs: list[dict[int, float]] = []

@@ -54,7 +54,8 @@ class RecordedProgram:
     def is_recorded(self, leaves: Sequence[Tensor]) -> bool:
         """Return whether a gradient tape records a tensor argument or a state tensor.
 
-        State tensors are those that the program reads although they are no arguments.
+        `leaves` are the tensors among the arguments. State tensors are those that the program
+        reads although they are no arguments.
         """
         return any(x._type.level for x in leaves) or any(x._type.level for x in self.program.state)
 
@@ -63,7 +64,7 @@ class RecordedProgram:
     ) -> Value:
         """Run a compiled program, record it on the tape and return the function's result.
 
-        See `read_input` for the parameters.
+        The parameters are those of `CompiledProgram.call`.
         """
         program = self.program
         sources: list[Tensor | None] = [
@@ -83,7 +84,12 @@ class RecordedProgram:
     def _as_one_node(
         self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
     ) -> list[Value]:
-        """Run a program's forward executable and record it as one tape node; return the results."""
+        """Run a program's forward executable and record it as one tape node; return the results.
+
+        Args:
+            sources: per input of the program its Tensor; None for an input that is no tensor.
+            handles: per input what to pass for it.
+        """
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])
         forward = self._forward(wanted)
@@ -140,7 +146,10 @@ class RecordedProgram:
     def _interpreted(
         self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
     ) -> tuple[Value, ...]:
-        """Run a program's graph op by op, so that the tape records each op; return its outputs."""
+        """Run a program's graph op by op, so that the tape records each op; return its outputs.
+
+        The parameters are those of `_as_one_node`.
+        """
         program = self.program
         values = []
         for x, h, t in zip(sources, handles, program.graph.types):

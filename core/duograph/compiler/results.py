@@ -153,6 +153,7 @@ def _rebuilt(
     """Return one part of the result of a compiled call: a template with placeholders filled in.
 
     Args:
+        values, leaves, containers: see `rebuilt`.
         made: objects made so far, by id of their template; None where none occurs twice.
     """
     kind = template.__class__

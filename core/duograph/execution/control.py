@@ -54,6 +54,7 @@ class ControlNode(NamedTuple):
         attributes: the op's attributes.
         device: the device of the graph's tensors.
         lower_subgraph: lowers a graph among the attributes to a function on buffer handles.
+        observed: whether its copies and kernels report to observers.
     """
 
     backend: Backend

@@ -106,7 +106,13 @@ def link_steps(
 
 
 def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
-    """Return a function that returns some of its arguments, for a graph without steps."""
+    """Return a function that returns some of its arguments, for a graph without any step.
+
+    Args:
+        params: slots of the arguments.
+        outputs: slots of the arguments to return.
+        single: whether to return one argument rather than a tuple.
+    """
     if single:
         i = outputs[0]
         if len(params) == 1:

@@ -323,7 +323,10 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a while loop; return the slots of its final loop variables."""
+        """Append the instruction of a while loop; return the slots of its results.
+
+        They are the values of the loop variables after the last iteration.
+        """
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]

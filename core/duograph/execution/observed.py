@@ -38,7 +38,7 @@ def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> li
 
 
 def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step:
-    """Return one step as `watched_steps` does."""
+    """Return one step in the form that reports to observers; see `watched_steps`."""
     if step.name in CONTROL_OPS and step.name != "host_call":
         return step
     work = _work(step, device)

@@ -327,7 +327,13 @@ def _spelt(dtype: Any) -> str:
 
 
 def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) -> tuple[str, str]:
-    """Return how two tensor types differ in dtype and shape, and advice on how to match them."""
+    """Return in what two tensor types differ, dtype or shape, and advice on how to match them.
+
+    Args:
+        name: what has the two types, for the advice.
+        then, orelse: the types.
+        in_loop: whether these are types before and after a loop iteration, not of two branches.
+    """
     reasons, advice = [], []
     if then.dtype is not orelse.dtype:
         reasons.append(f"Type Join Failed: dtype1 = {then.dtype}, dtype2 = {orelse.dtype}")

@@ -77,8 +77,8 @@ def _(value):
 def cast_to(input: Tensor, dtype: DType):
     """Primitive op that converts every element of a tensor to `dtype`.
 
-    Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part.
-    The gradient of a cast from floats to integers or bool is zero by definition.
+    Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part. The
+    gradient of a cast from floats to integers or bool is zero by definition.
     """
 
 

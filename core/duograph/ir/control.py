@@ -237,7 +237,7 @@ def _(operands, types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
-    """Graph op that returns, as a Python bool, whether a stack of residuals has any entry."""
+    """Graph op that returns, as a Python bool, whether its operand, a stack, has any entry."""
 
 
 @stack_holds.infer

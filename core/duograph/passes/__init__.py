@@ -274,7 +274,7 @@ def context_of(
     notes: list[str] | None = None,
     state: Collection[int] = (),
 ) -> PassContext:
-    """Return what the passes of a jit level above O0 may know of the backend of a device.
+    """Return the facts that passes of a jit level above O0 may use (`PassContext`).
 
     The arguments are those of `Optimizer.optimize`.
     """

@@ -119,7 +119,10 @@ class _Comparison:
         result: TensorType,
         **attributes: Any,
     ) -> int:
-        """Append a new node with the source location of node `like`; return its result's id."""
+        """Append a call of `op`; return the id of its result, which has the type `result`.
+
+        The node has the source location of node `like`.
+        """
         self.types.append(result)
         at = len(self.types) - 1
         self.nodes.append(GraphNode(op, operands, attributes, (at,), True, like.span))

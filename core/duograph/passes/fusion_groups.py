@@ -185,10 +185,10 @@ class Grouping:
     # ---- joining ------------------------------------------------------------------------------
 
     def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
-        """Add a node to the fusion groups of its operands, merging them, or to a new group.
+        """Add the node at position `at` to the fusion groups of its operands, or to a new group.
 
-        A loop over `n` elements, in rows of `row` elements, computes the node; `row` is 0 if the
-        node reduces nothing.
+        If it joins several groups, they are merged. A loop over `n` elements, in rows of `row`
+        elements, computes the node; `row` is 0 if the node reduces nothing.
         """
         groups, level = self.candidates(at, node, n, row)
         chosen = [g for g in groups if g.level == level]

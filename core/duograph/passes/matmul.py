@@ -106,8 +106,9 @@ def _terms(
 ) -> list[GraphNode] | None:
     """Return the matmuls whose results a tree of additions sums, in order.
 
-    Returns None if the tree adds anything else, if a summand has another reader, or if the matmuls
-    differ in attributes. `uses` counts the readers of each value.
+    `root` is the last addition. Returns None if the tree adds anything else, if a summand has
+    another reader, or if the matmuls differ in attributes. `uses` counts the readers of each
+    value.
     """
     found: list[GraphNode] = []
     queue = list(reversed(root.operands))
@@ -130,8 +131,8 @@ def _concatenated(
 ) -> tuple[tuple[int | None, ...], int, TensorType] | None:
     """Return how to concatenate operand `k` of several matmuls along their contracted axis.
 
-    Returns (values to concatenate, axis, result type), or None unless the values are 2-d and of one
-    type.
+    `terms` are the matmuls. Returns (values to concatenate, axis, result type), or None unless the
+    values are 2-d and of one type.
     """
     parts = tuple([term.operands[k] for term in terms])
     types = tuple([graph.types[i] for i in parts if i is not None])

@@ -59,7 +59,8 @@ class Value:
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
         """Return whether graph value `i` matches this pattern; if so, store its names in `found`.
 
-        A name that occurs twice in a pattern must match the same value both times.
+        `producers` maps value ids to the nodes that compute them. A name that occurs twice in a
+        pattern must match the same value both times.
         """
         return found.setdefault(self.name, i) == i
 

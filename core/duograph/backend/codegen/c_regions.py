@@ -47,7 +47,7 @@ class PrintedRegion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _InOrder:
-    """C code that combines the elements of a sum or maximum one by one, in element order.
+    """Prints C code that combines elements of a sum or maximum one by one, in element order.
 
     Implements `Combine`. `kind` is "+" or "max"; `dtype` is that of the accumulator.
     """

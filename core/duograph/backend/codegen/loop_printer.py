@@ -200,7 +200,7 @@ class LoopPrinter:
             self.line(f"{v.name}_nan |= {text} != {text};")
 
     def finish(self, x: ir.Finish) -> None:
-        """Append what ends an any-order reduction (`loop_program.Finish`)."""
+        """Append what follows the loop of a reduction: a maximum becomes NaN if an element was."""
         v = x.reduction
         if _has_flag(v):
             _, nan = print_expression(self.dialect, constant(math.nan, compute_dtype(v.dtype)))
@@ -404,7 +404,7 @@ class GridPrinter(LoopPrinter):
 
 
 def _has_flag(v: Reduction) -> bool:
-    """Return whether a reduction needs a separate NaN flag: maxima of floating dtypes do."""
+    """Return whether a reduction needs a flag that an element was NaN: maxima of floats do."""
     return v.kind == "max" and v.dtype.is_floating
 
 

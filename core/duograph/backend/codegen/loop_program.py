@@ -193,7 +193,10 @@ class Combine(Protocol):
 
 
 class Let(NamedTuple):
-    """Kernel statement that defines integer constants, as ``const i64 row = i / 4, at = 0;``."""
+    """Kernel statement that defines integer constants, as ``const i64 row = i / 4, at = 0;``.
+
+    `type` is their C type, `values` are the pairs (name, value).
+    """
 
     type: str
     values: tuple[tuple[str, Index], ...]
@@ -219,7 +222,10 @@ class Exit(NamedTuple):
 
 
 class Array(NamedTuple):
-    """Kernel statement that declares an uninitialised local array of constant size."""
+    """Kernel statement that declares an uninitialised local array of constant size.
+
+    `extent` is the number of elements, `space` the memory it is in, shared by a group or private.
+    """
 
     type: str
     name: str
@@ -228,7 +234,10 @@ class Array(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """Kernel statement that defines a constant pointer into an operand's or result's memory."""
+    """Kernel statement that defines the constant pointer `name` into an operand or result.
+
+    `writable`: whether the kernel writes through it.
+    """
 
     name: str
     dtype: DType
@@ -239,9 +248,9 @@ class Pointer(NamedTuple):
 class Locate(NamedTuple):
     """Kernel statement that validates an index read from a tensor, and reports it if out of range.
 
-    A negative index counts from the end of the axis; ``LABEL_counted`` is the index counted from 0.
-    For a gather, ``LABEL_at`` is that index, or 0 if it is out of range. For a scatter (`skips`),
-    the row of an index out of range is skipped.
+    `gathered` describes the index and the axis. A negative index counts from the end of the axis;
+    ``LABEL_counted`` is the index counted from 0. For a gather, ``LABEL_at`` is that index, or 0
+    if it is out of range. For a scatter (`skips`), the rest of the iteration is skipped.
     """
 
     label: str
@@ -285,7 +294,10 @@ class NewPack(NamedTuple):
 
 
 class WritePack(NamedTuple):
-    """Kernel statement that stores all of the pack `name` at once, or its first `left` elements."""
+    """Kernel statement that stores the pack `name` at address `target`, in one access.
+
+    `left`: if given, only the first `left` elements of the pack are stored.
+    """
 
     target: Address
     dtype: DType
@@ -295,7 +307,10 @@ class WritePack(NamedTuple):
 
 
 class Define(NamedTuple):
-    """Kernel statement that computes one value of the fused region as the constant `name`."""
+    """Kernel statement that computes one value of the fused region as the constant `name`.
+
+    `expression` computes it; `node` is the graph node, for a comment in the source.
+    """
 
     name: str
     dtype: DType
@@ -304,7 +319,7 @@ class Define(NamedTuple):
 
 
 class Store(NamedTuple):
-    """Kernel statement that writes a value to memory, rounded to the dtype stored there.
+    """Kernel statement ``target[at] = value``, rounded to the dtype stored there.
 
     `adds`: add to the element in memory instead of replacing it. `lane_zero`: only the first work
     item of a group writes.
@@ -359,8 +374,7 @@ class Finish(NamedTuple):
 class Take(NamedTuple):
     """Kernel statement that combines a value into an accumulator, in the order of the loop.
 
-    It runs in the loop around it. `combine` prints how; `source` is the value, `target` the
-    accumulator.
+    It stands in a loop. `combine` prints how; `source` is the value, `target` the accumulator.
     """
 
     combine: Combine
@@ -371,9 +385,10 @@ class Take(NamedTuple):
 
 
 class GroupReduce(NamedTuple):
-    """Kernel statement that combines the variables ``NAME_acc`` of all work items of a group.
+    """Kernel statement that reduces the variable ``NAME_acc`` over all work items of a group.
 
-    Every work item then has the result as the constant ``NAME``, of dtype `dtype`.
+    `combine` prints how two values are combined. Every work item then has the result as the
+    constant ``NAME``, of dtype `dtype`.
     """
 
     combine: Combine
@@ -391,7 +406,10 @@ class Assign(NamedTuple):
 
 
 class For(NamedTuple):
-    """Kernel statement: a loop of a variable from `begin` up to, not including, `end`."""
+    """Kernel statement: a loop of `variable` from `begin` up to, not including, `end`.
+
+    `order` is how the compiler may order the iterations.
+    """
 
     variable: str
     begin: Index
@@ -443,14 +461,20 @@ class LaneLoop(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Kernel statement that prefetches ``count`` elements at `address`, for later iterations."""
+    """Kernel statement that prefetches ``count`` elements at `address`, for later iterations.
+
+    `itemsize` is the number of bytes of an element.
+    """
 
     address: Address
     itemsize: int
 
 
 class Stream(NamedTuple):
-    """Kernel statement that copies ``count`` elements of an array to memory, past the caches."""
+    """Kernel statement that copies ``count`` elements of `array` to `target`, past the caches.
+
+    `itemsize` is the number of bytes of an element.
+    """
 
     target: Address
     array: str
@@ -470,8 +494,8 @@ Statement = (
 class Operand(NamedTuple):
     """A kernel argument: an operand of the fused region, read by the pointer ``LABEL_data``.
 
-    `operand` is its position among the region's operands. One operand that is read with different
-    strides has several labels.
+    `label` is the LABEL, `operand` the position among the region's operands. One operand that is
+    read with different strides has several labels.
     """
 
     label: str
@@ -480,9 +504,9 @@ class Operand(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """A kernel argument: ``NAME_parts``, memory for `size` partial results of a reduction.
+    """A kernel argument: the memory ``NAME_parts`` for `size` partial results of a reduction.
 
-    A second kernel combines them.
+    `name` is the NAME. A second kernel combines the partial results.
     """
 
     name: str

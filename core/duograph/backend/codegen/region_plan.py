@@ -479,9 +479,12 @@ class _Planner:
     def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Convert an operand's (size, stride) axes to its strides along the loop nest's axes.
+        """Convert an operand's strides along its own axes to strides along the loop nest's axes.
 
-        `row`: whether the operand is read once per row; its stride inside a row is then 0.
+        Args:
+            axes: sizes of the loop nest, outermost first.
+            steps: (size, stride) of the operand's own axes.
+            row: whether the operand is read once per row; its stride inside a row is then 0.
         """
         found = []
         unit = self.n

@@ -109,7 +109,10 @@ class _Rows(Scheduler):
         return found
 
     def kept_arrays(self, extent: int) -> list[Statement]:
-        """Return declarations of the arrays that keep a row's values from one pass to the next."""
+        """Return declarations of the arrays, of `extent` elements, that keep a row's values.
+
+        They keep them from one pass over the row to the next (`to_keep`).
+        """
         return [
             Array(SUFFIX[compute_dtype(self.values[v].dtype)], f"{v}_kept", number(extent))
             for v in sorted(self.kept)
@@ -170,7 +173,7 @@ class _Rows(Scheduler):
         return self.load(label, name("j"))
 
     def store_at_j(self, k: int, dtype: DType, value: str) -> Statement:
-        """Return the statement that stores element ``j`` of a row of result `k`."""
+        """Return the statement that stores `value` as element ``j`` of a row of result `k`."""
         return Store(f"out{k}_row", name("j"), dtype, value)
 
     def elements(

@@ -141,7 +141,7 @@ class Scheduler:
         )
 
     def is_pack(self, label: str, width: int) -> bool:
-        """Return whether adjacent elements of an operand can be loaded as packs of `width`."""
+        """Return whether an operand's elements can be loaded `width` at a time, as packs."""
         a = self.plan.accesses[label]
         offset = a.gathered.stride if a.gathered is not None else 0
         return not self.is_indexed(label) and fits(width, a.strides, offset)
@@ -192,7 +192,10 @@ class Scheduler:
         return Let(self.index, ((variable, value),))
 
     def row_start(self, label: str, access: Access) -> Address:
-        """Return the address at which the current row of an operand begins."""
+        """Return the address at which the current row of an operand begins.
+
+        `access` is how the kernel reads the operand `label`.
+        """
         offsets = []
         if any(access.strides[: len(self.plan.axes) - 1]):
             offsets.append(name(f"{label}_from"))
@@ -436,9 +439,10 @@ class _Elements(Scheduler):
     def loop(
         self, variable: str, begin: Index, end: Index, targets: Sequence[tuple[str, Index]]
     ) -> For:
-        """Return the loop of `variable` over elements `begin` .. `end`, which computes all results.
+        """Return the loop over elements `begin` .. `end` that computes and stores all results.
 
-        `targets` are (pointer or array, index) of the element to store, one for each result.
+        `variable` is the loop's variable. `targets` are (pointer or array, index) of the element
+        to store, one for each result.
         """
         loads = [s for x in self.moving for s in self.load(x, name(variable))]
         return For(variable, begin, end, [*loads, *self.compute(targets)], Order.INDEPENDENT)

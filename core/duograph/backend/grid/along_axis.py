@@ -104,7 +104,11 @@ def _scan(
 def cumsum(
     device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Return the kernel launch plan of cumulative sums along an axis."""
+    """Return the launch plan of cumulative sums along an axis.
+
+    `exclusive`: each sum leaves out its own element; `reverse`: sums run from the end. None:
+    complex elements, or lines too few and long.
+    """
     return _scan(device, "sum", types, axis, exclusive, reverse)
 
 
@@ -112,14 +116,19 @@ def cumsum(
 def cumprod(
     device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Return the kernel launch plan of cumulative products along an axis."""
+    """Return the launch plan of cumulative products along an axis.
+
+    `exclusive`: each product leaves out its own element; `reverse`: products run from the end.
+    None: complex elements, or lines too few and long.
+    """
     return _scan(device, "prod", types, axis, exclusive, reverse)
 
 
 def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bool) -> Plan | None:
     """Return the launch plan of cummax, cummin, argmax or argmin, in which NaN beats any number.
 
-    `sign`: ">" for a maximum, "<" for a minimum. `running`: cummax or cummin. None: too few lines.
+    `sign`: ">" for a maximum, "<" for a minimum. `running`: whether it is cummax or cummin. None:
+    lines too few and long.
     """
     (x,) = types
     if not x.size:
@@ -253,7 +262,10 @@ def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
 
 @kernel("gather_elements")
 def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of out[line, i] = x[line, indices[line, i]] along an axis."""
+    """Return the launch plan of out[line, i] = x[line, indices[line, i]] along an axis.
+
+    None: x and indices differ in a size other than that of the axis.
+    """
     x, indices = types
     if not lined_up(x, indices, axis):
         return None
@@ -345,7 +357,10 @@ def _scatter_elements(device: GridDevice, types: Types, axis: int, add: bool) ->
 def scatter_elements_set(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Return the launch plan of a copy of x with elements replaced, in the order of the indices."""
+    """Return the launch plan of a copy of x with elements replaced, in the order of the indices.
+
+    None: complex elements, lines too few and long, or shapes that differ besides the axis.
+    """
     return _scatter_elements(device, types, axis, False)
 
 
@@ -353,5 +368,8 @@ def scatter_elements_set(
 def scatter_elements_add(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Return the launch plan of a copy of x with updates added, in the order of the indices."""
+    """Return the launch plan of a copy of x with updates added, in the order of the indices.
+
+    None: complex elements, lines too few and long, or shapes that differ besides the axis.
+    """
     return _scatter_elements(device, types, axis, True)

@@ -147,8 +147,8 @@ class GridBackend(Backend):
     ) -> Call:
         """Return the prepared call of a launch plan: it allocates buffers and launches the kernels.
 
-        `single`: whether the call returns one buffer handle rather than a tuple; by default it does
-        if there is one result.
+        `results` are the types of the results. `single`: whether the call returns one buffer
+        handle rather than a tuple; by default it does if there is one result.
         """
         steps = []
         n_results = len(results)
@@ -190,7 +190,10 @@ class GridBackend(Backend):
         return fitting(device, lambda planned: compile_regions(self, device, planned, regions))
 
     def region_source(self, region: Graph, device_id: int) -> str | None:
-        """Return the kernel source of a fused region, without the prelude of definitions."""
+        """Return the source of a fused region's kernel, without the prelude of definitions.
+
+        None: there is no source to show.
+        """
         return fitting(self.device(device_id), lambda planned: source_of(self, planned, region))
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:

@@ -316,7 +316,7 @@ class _Contributions(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _TransposedWeights(Operand):
-    """Matmul operand: a convolution's weights, transposed. A line is an input channel."""
+    """Matmul operand: a convolution's transposed weights. A *line* is an input channel."""
 
     channels: int
     filters: int
@@ -347,7 +347,7 @@ class _TransposedWeights(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Matmul operand: the cotangents of a convolution's result. A line is a filter."""
+    """Matmul operand: the cotangents of a convolution's result. A *line* is a filter."""
 
     geometry: _Geometry
     images_each: int
@@ -460,7 +460,7 @@ def conv(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the launch plan of a convolution: weights times each image's unrolled columns."""
+    """Return the plan of a convolution, weights times unrolled columns; None: see `_suits`."""
     x, w = types
     (out,) = results
     if not _suits(x):
@@ -557,7 +557,7 @@ def conv_weight_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the launch plan of a convolution's weight gradient: cotangents times columns."""
+    """Return the plan of the weight gradient, cotangents times columns; None: see `_suits`."""
     x, y = types
     (out,) = results
     if not _suits(x):

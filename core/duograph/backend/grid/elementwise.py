@@ -31,7 +31,10 @@ def elementwise(
     result: TensorType,
     attributes: Mapping[str, Any],
 ) -> Plan | None:
-    """Return the launch plan of an elementwise op; None if its dtypes have no scalar expression."""
+    """Return the launch plan of an element-wise op, with a result of type `result`.
+
+    None if the op has no scalar expression for these dtypes.
+    """
     dtypes = [t.dtype for t in types]
     if kernel_name(op, dtypes, attributes) is None:
         return None

@@ -121,7 +121,10 @@ class _Printed(NamedTuple):
 def region_plans(
     device: GridDevice, plans: Sequence[RegionPlan], names: Sequence[str]
 ) -> list[Plan]:
-    """Return the launch plan of each fused region; their kernels share one source."""
+    """Return the launch plan of each fused region in `plans`; their kernels share one source.
+
+    `names` are the names of the kernels.
+    """
     texts, printed = [], []
     for plan, name in zip(plans, names, strict=True):
         program = _scheduled(device, plan)
@@ -167,7 +170,7 @@ def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> lis
 
 
 def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
-    """Return the launch that initialises a scatter's result with a copy or a constant."""
+    """Return the launch that initialises a scatter's result, by a copy or with a constant."""
     assert plan.columns is not None
     whole = TensorType.of((plan.columns.outer * v.at.n * plan.columns.width,), v.dtype)
     result = plan.n_operands + [name for name, _ in plan.outputs].index(v.name)
@@ -181,9 +184,13 @@ def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
 def compile_regions(
     backend: GridBackend, device: GridDevice, planned: GridDevice, graphs: Sequence[Graph]
 ) -> list[Call | str]:
-    """Compile fused regions for a device; `planned` is it, or it with smaller groups (`fitting`).
+    """Compile fused regions, the graphs in `graphs`, for a device.
 
-    Returns a prepared call for each region, or the reason why the device cannot compile it.
+    Args:
+        planned: the device, or a description of it with smaller groups (`device.fitting`).
+
+    Returns:
+        for each region a prepared call, or the reason why the device cannot compile it.
     """
     found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
     splits: dict[int, Split] = {}

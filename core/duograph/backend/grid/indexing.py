@@ -141,7 +141,8 @@ def _columns(
 ) -> Launch:
     """Return the launch of a scatter in which each work item updates its own columns in order.
 
-    `text` is the C statement that updates ``out[to]`` with ``updates[from]``.
+    `dtype` and `words` are as in `_scatter`. `text` is the C statement that updates ``out[to]``
+    with ``updates[from]``.
     """
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
@@ -212,7 +213,7 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
     """Return the launch plan of a copy of x with updates added to rows, in index order.
 
     Atomic additions of floats would add in any order; two runs, or a compiled function and the
-    same ops run eagerly, would then differ in their last bits.
+    same ops run eagerly, would then differ in their last bits. None: complex elements.
     """
     x, indices, updates = types
     if x.dtype.is_complex:

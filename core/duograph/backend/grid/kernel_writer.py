@@ -59,9 +59,10 @@ class Kernel:
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """Declare a scalar parameter of the kernel with its value; return its name.
+        """Declare a scalar parameter of the kernel, with the value it gets in this launch.
 
-        It has the index type ``ix`` unless `dtype` is given. Buffers must be declared before.
+        Returns the name. It has the index type ``ix`` unless `dtype` is given. Buffers must be
+        declared before.
         """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))

@@ -1,6 +1,7 @@
-"""Matmul kernels for a grid: a group of work items computes a tile through shared memory.
+"""Matmul kernels for GPUs: a group of work items computes a tile through shared memory.
 
-`matmul_plan` and the CUDA backend call these if the device's own kernels decline.
+`matmul_plan` and the CUDA backend call these if the device's own kernels decline. The module
+writes source and launches; it runs nothing.
 """
 
 from __future__ import annotations

@@ -88,7 +88,13 @@ class Pool:
         return Block(memory, size, self)
 
     def _exact(self, nbytes: int, what: str) -> int:
-        """Return the size of a buffer whose size class is past the largest buffer: its own."""
+        """Return the size to allocate for a buffer whose size class exceeds the largest buffer.
+
+        That is the requested size itself.
+
+        Raises:
+            DeviceMemoryError: even that is too large.
+        """
         if nbytes <= self.largest or self.largest >= self.limit:
             return max(nbytes, 1)
         raise DeviceMemoryError(
@@ -146,9 +152,9 @@ class Pool:
 
 
 def _class_of(nbytes: int) -> int:
-    """Return a size in bytes rounded up to the pool's next size class.
+    """Return the size of the pool's buffers that serve a request of `nbytes` bytes.
 
-    There are eight classes for each power of two; the smallest is 64 bytes.
+    Sizes are rounded up to one of eight classes for each power of two; the smallest is 64 bytes.
     """
     if nbytes <= 64:
         return 64

@@ -245,7 +245,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Return the launch plan that copies a tensor, then writes a slice of the copy."""
+    """Return the launch plan that copies operand 0, then writes operand 1 to a slice of it."""
     x, v = types
     steps = dense(x.shape)
     whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))
@@ -347,7 +347,7 @@ def iota(
     axis: int,
     dtype: DType,
 ) -> Plan | None:
-    """Return the kernel launch plan of a tensor that counts from 0 along one axis."""
+    """Return the launch plan of a tensor that counts from 0 along one axis; None if complex."""
     if dtype.is_complex:
         return None
     (out,) = results

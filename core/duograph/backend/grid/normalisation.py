@@ -116,13 +116,19 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 
 @kernel("softmax")
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max))."""
+    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on a CPU.
+
+    None on a GPU, and for operands that `_dense` refuses.
+    """
     return _softmax(device, types, axis, False)
 
 
 @kernel("log_softmax")
 def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max)))."""
+    """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max))), on a CPU.
+
+    None on a GPU, and for operands that `_dense` refuses.
+    """
     return _softmax(device, types, axis, True)
 
 
@@ -146,13 +152,19 @@ def _softmax_grad(device: GridDevice, types: Types, axis: int, log: bool) -> Pla
 
 @kernel("softmax_grad")
 def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of softmax's gradient, out * (dout - sum(out * dout))."""
+    """Return the launch plan of softmax's gradient, out * (dout - sum(out * dout)), on a CPU.
+
+    None on a GPU, and for operands that `_dense` refuses.
+    """
     return _softmax_grad(device, types, axis, False)
 
 
 @kernel("log_softmax_grad")
 def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of log_softmax's gradient, dout - exp(out) * sum(dout)."""
+    """Return the launch plan of log_softmax's gradient, dout - exp(out) * sum(dout), on a CPU.
+
+    None on a GPU, and for operands that `_dense` refuses.
+    """
     return _softmax_grad(device, types, axis, True)
 
 
@@ -160,9 +172,10 @@ def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: 
 def layer_norm_core(
     device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the launch plan of layer_norm's three results: the normalised tensor, mean and rstd.
+    """Return the launch plan of layer_norm on a CPU: the normalised tensor, mean and rstd.
 
-    rstd is 1 / sqrt(variance + eps); the tensor is (x - mean) * rstd * gamma + beta.
+    rstd is 1 / sqrt(variance + eps); the tensor is (x - mean) * rstd * gamma + beta. None on a
+    GPU, and for operands that `_dense` refuses.
     """
     x = types[0]
     if not _dense(device, types, axis, x.dtype):

@@ -238,7 +238,10 @@ def _shape_of_group(
 
 
 def _column_parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
-    """Return into how many parts a grid divides the n rows of a reduction of columns."""
+    """Return into how many parts a GPU divides the n rows of a reduction of columns.
+
+    The source has shape (outer, n, inner). More parts keep more work items busy.
+    """
     width = pack_width([4], inner, False)
     across, down = _shape_of_group(device, outer, n, inner, width)
     busy = max(1, outer * ceil_div(inner, across * width))
@@ -504,7 +507,7 @@ def reduce_plan(
 ) -> Plan | None:
     """Return the launch plan that reduces a tensor over given axes; None for complex dtypes.
 
-    `name` is that of the reduction, such as "sum".
+    `name` is that of the reduction, such as "sum"; `result` is the type of the result.
     """
     if source.dtype.is_complex:
         return None

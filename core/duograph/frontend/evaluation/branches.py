@@ -27,7 +27,7 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Trace a branch into a new sub-graph, then undo its changes of variables and objects.
+    """Trace a branch, by calling `run`, into a new sub-graph; then undo its changes of variables.
 
     Returns:
         the sub-graph's builder, the branch's result, and the written locations with their content
@@ -41,7 +41,7 @@ def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
 def run_condition(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Trace code under a graph condition into a sub-graph, then undo its changes of variables.
+    """Trace code under a graph condition into the sub-graph of `child`, then undo its changes.
 
     Returns the result and the written locations with their final content, as `run_and_undo` does.
     """
@@ -55,7 +55,10 @@ def run_condition(
 def run_and_undo(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Trace code into the graph of `child`, then undo its changes of existing objects.
+    """Trace code, by calling `run`, into the graph of `child`; then undo its changes.
+
+    Changes of objects that existed before are undone, so that the other branch starts from the
+    same state.
 
     Returns:
         the result, and per written location its content at the end of the code.

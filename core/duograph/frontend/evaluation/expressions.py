@@ -186,7 +186,14 @@ def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame]
 
 
 def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, add: Value) -> None:
-    """Trace the `for` and `if` clauses of a comprehension, outermost first."""
+    """Trace the `for` and `if` clauses of a comprehension, outermost first.
+
+    Args:
+        inner: the frame with the comprehension's variables.
+        source: the frame in which the iterable of the outermost `for` is evaluated.
+        generators: the clauses.
+        add: function of the frame that adds the item, called where all conditions hold.
+    """
     first, *rest = generators
     items = evaluate(ev, source, first.iter)
     if isinstance(items, (GraphRange, GraphScalar, GraphObject)):

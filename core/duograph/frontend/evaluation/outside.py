@@ -407,9 +407,13 @@ def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -
 def check_no_weak_reference(holder: Value, held: Value) -> None:
     """Raise if a function or class of the module `weakref` would receive a graph value.
 
+    Args:
+        holder: the function or class.
+        held: its arguments.
+
     Raises:
-        UnsupportedSyntaxError: it would; a Tensor of the running graph lives for another time than
-            a variable line by line.
+        UnsupportedSyntaxError: it would. A Tensor of the running graph does not live as long as a
+            variable does line by line, so the reference would end at another time.
     """
     bound = isinstance(holder, (types.MethodType, types.BuiltinFunctionType))
     modules = {type(holder.__self__ if bound else holder).__module__}

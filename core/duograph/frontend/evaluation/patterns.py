@@ -97,6 +97,11 @@ def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Va
     """Return whether a `match` pattern fits and its case's `if` holds: a Python or graph bool.
 
     Binds the names of the pattern and evaluates the `if` only if the pattern fits.
+
+    Args:
+        found: whether the pattern fits.
+        names: the names that it binds, with their values.
+        guard: the expression after `if`, or None.
     """
 
     def test() -> Value:

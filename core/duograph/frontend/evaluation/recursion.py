@@ -338,7 +338,10 @@ def _as_parameters(child: StagedBuilder, value: Value) -> Value:
 
 
 def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
-    """Raise if a function that recurses under a graph condition changes something outside it."""
+    """Raise if a function that recurses under a graph condition changes something outside it.
+
+    `ends` are the locations that it wrote.
+    """
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and "

@@ -151,7 +151,12 @@ def read_outside(
 
 
 def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: str) -> None:
-    """Capture that a name or attribute outside the function does not exist."""
+    """Capture that a name or attribute outside the function does not exist.
+
+    Args:
+        kind, owner, name: the location; see `Capture`.
+        label: the name for messages.
+    """
     key = (kind, id(owner), name)
     ev.captures.add(kind, owner, name, MISSING, label, exact=key in ev.outside.written)
     ev.outside.constants[key] = MISSING
@@ -163,7 +168,12 @@ def write_outside(
 ) -> None:
     """Trace an assignment to a name or attribute outside the function.
 
-    Later reads of evaluated code see `value`. A node stores it at the location when the graph runs.
+    Later reads of evaluated code see `value`. A node stores it at the location when the graph
+    runs.
+
+    Args:
+        kind, owner, name: the location; see `Capture`.
+        label: the name for messages.
 
     Raises:
         Restart: the location was already read as a constant.

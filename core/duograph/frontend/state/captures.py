@@ -148,7 +148,8 @@ class Capture:
     def difference(self, now: Value) -> tuple[str, Value, Value]:
         """Return (name, earlier value, present value) of what changed, for a message.
 
-        For a container it is the first item that differs, else its keys or length.
+        `now` is the present value. For a container the result is about the first item that
+        differs, else about its keys or length.
         """
         if self.kind != "entries":
             return self.label, self.value, now
@@ -348,10 +349,10 @@ class Captures:
                 self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
     def class_attribute(self, kind: type, name: str) -> bool:
-        """Capture an attribute in the user's classes of an MRO; return whether it is theirs.
+        """Capture an attribute of class `kind` in the user's classes of its MRO.
 
-        The search ends at the first class that defines the name. False if that is a class of the
-        framework or of a library, or if there is none.
+        The search ends at the first class that defines the name. Returns whether that is a user's
+        class; False if it is a class of the framework or of a library, or if there is none.
         """
         for cls in kind.__mro__:
             found = vars(cls).get(name, MISSING)

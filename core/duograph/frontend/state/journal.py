@@ -127,7 +127,10 @@ class Journal:
             self.tries.pop()
 
     def touch(self, kind: str, owner: Value, name: Value = None) -> None:
-        """Save a variable's or object's content before a change, once per unfinished branch."""
+        """Save the content of a location before a change, once per unfinished branch.
+
+        The arguments are the parts of a `Location`.
+        """
         writes = self.branches[-1]
         key = (kind, id(owner), name)
         if key not in writes:
