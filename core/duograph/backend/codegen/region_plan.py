@@ -287,9 +287,9 @@ class _Planner:
             row: whether the reader has one element per row.
 
         Returns:
-            the expression, and the name of the value in the plan. The name is None for an operand,
-                a
-            constant or a gather, which are read directly and are no values of the plan.
+            the expression, and the name of the value in the plan. The name is None for an
+            operand, a constant or a gather, which are read directly and are no values of the
+            plan.
         """
         literal = self.literals.get(i)
         if literal is not None:

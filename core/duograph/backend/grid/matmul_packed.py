@@ -67,8 +67,9 @@ def _pack(
 ) -> Launch:
     """Return the launch that packs a matmul operand into zero-padded panels of `width` lines.
 
-    A panel holds `width` elements, one of each line, for each of `depth` positions. They are
-    converted to `acc` and written to buffer `place`.
+    A line is a row of x or a column of y, with `depth` elements. A panel holds the first element
+    of each of its lines, then the second of each, and so on. Elements are converted to `acc` and
+    written to buffer `place`.
     """
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
@@ -135,7 +136,7 @@ def _pack_dense(
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
     """Return the launch that multiplies packed operands; a work item computes a strip of rows.
 
-    `tiles` are the block of sums in registers; `acc` is the dtype of the sums.
+    `tiles` says how many sums are kept in registers; `acc` is the dtype of the sums.
     """
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors

@@ -113,7 +113,7 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Append to kernel `k` the matmul loop over the depth.
+    """Append to kernel `k` the main loop of a tiled matmul, over the axis that is summed.
 
     In each iteration it copies a slice of x and of y to shared memory and adds their products to
     the sums of the work items. `acc` is the C type of the sums.
@@ -144,9 +144,9 @@ def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
 def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
     """Append to kernel `k` the loop that copies a slice of operand `x` to shared memory.
 
-    The slice has the lines of the group's tile, `deep` elements of each, with zeros past the end.
-    `limit` and `first` are C expressions of the number of lines and of the tile's first line.
-    Adjacent work items read adjacent elements, whichever axis is dense.
+    The slice has the lines (rows of x, columns of y) of the group's tile, `deep` elements of each,
+    with zeros past the end. `limit` and `first` are C expressions of the number of lines and of
+    the tile's first line. Adjacent work items read adjacent elements, whichever axis is dense.
     """
     k.open("for (i32 e = place; e < deep * tile; e += items)")
     k.line(

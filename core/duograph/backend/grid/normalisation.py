@@ -118,7 +118,7 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on a CPU.
 
-    None on a GPU, and for operands that `_dense` refuses.
+    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
     """
     return _softmax(device, types, axis, False)
 
@@ -127,7 +127,7 @@ def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> P
 def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max))), on a CPU.
 
-    None on a GPU, and for operands that `_dense` refuses.
+    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
     """
     return _softmax(device, types, axis, True)
 
@@ -154,7 +154,7 @@ def _softmax_grad(device: GridDevice, types: Types, axis: int, log: bool) -> Pla
 def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of softmax's gradient, out * (dout - sum(out * dout)), on a CPU.
 
-    None on a GPU, and for operands that `_dense` refuses.
+    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
     """
     return _softmax_grad(device, types, axis, False)
 
@@ -163,7 +163,7 @@ def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int)
 def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of log_softmax's gradient, dout - exp(out) * sum(dout), on a CPU.
 
-    None on a GPU, and for operands that `_dense` refuses.
+    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
     """
     return _softmax_grad(device, types, axis, True)
 

@@ -487,8 +487,7 @@ def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, 
 
     Returns:
         a pair per write: the Tensor from outside the function, or the operand index of an
-            argument;
-        and the operand index of its new value.
+        argument; and the operand index of its new value.
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in ev.inputs.slots.values():

@@ -117,8 +117,7 @@ def open_call(
 
     Returns:
         None, usually; the caller traces the body and then calls `close_call`. If the open call
-            already
-        has a named graph: a function that appends a call of that graph.
+        already has a named graph: a function that appends a call of that graph.
 
     Raises:
         Recursive: the open call must be traced again, as a named graph.
