@@ -136,7 +136,10 @@ def _too_early(error: Exception) -> UnsupportedSyntaxError:
 
 
 def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
-    """Return the error that refuses code which raises depending on which Tensor an argument is."""
+    """Return the error that refuses code which raises only for certain argument objects.
+
+    For example, it raises if `x is self.weight`. Another call, with other Tensors, may not raise.
+    """
     return UnsupportedSyntaxError(
         f"{type(error).__name__}: {error}; whether the code raises it depends on which Tensor an "
         "argument is",

@@ -64,9 +64,9 @@ _created: list[JitFunction] | None = None
 
 @contextlib.contextmanager
 def created_functions() -> Iterator[list[JitFunction]]:
-    """Return a context manager: a list of all compiled functions made in its `with` block.
+    """Return a context manager that yields a list, to which new compiled functions are added.
 
-    The list keeps them alive.
+    It collects those made while its `with` block runs, and keeps them alive.
     """
     global _created
     before, _created = _created, []

@@ -54,7 +54,10 @@ _plans: contextvars.ContextVar[list[InspectedPlan] | None] = contextvars.Context
 
 @contextlib.contextmanager
 def inspecting() -> Iterator[list[InspectedPlan]]:
-    """Return a context manager: a list that receives all memory plans made in its `with` block."""
+    """Return a context manager that yields a list, to which memory plans are added.
+
+    They are all plans made while its `with` block runs.
+    """
     found: list[InspectedPlan] = []
     token = _plans.set(found)
     try:

@@ -34,7 +34,10 @@ def tensor_behind(ev: Evaluation, value: Value) -> Value:
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
-    """Record that a graph tensor may turn out at run time to be any of the tensors `of`."""
+    """Record that a graph tensor may turn out at run time to be any of the tensors `of`.
+
+    The graph tensor `made` is the result of a `switch`, a loop or a recursive call, for example.
+    """
     of = [x for x in of if x is not made]
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])

@@ -151,7 +151,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _class_of(ev: Evaluation, x: Value) -> Value:
-    """Return the class that `type(x)` has in compiled code: Tensor for a graph tensor, say."""
+    """Return the class that `type(x)` has in compiled code, such as Tensor for a graph tensor."""
     if isinstance(x, Choice):
         x.as_python()
     if isinstance(x, Function):
@@ -295,7 +295,7 @@ def _callable(ev: Evaluation, x: Value) -> Value:
 
 
 def _container(python: Value) -> Callable[..., Value]:
-    """Return the replacement, in compiled code, of `list`, `tuple`, `set` or the like."""
+    """Return the replacement, in compiled code, of a class such as `list`, `tuple` or `set`."""
 
     def make(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):

@@ -162,7 +162,9 @@ def call_cell(
 
 
 def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a Cell between its forward hooks; return the result. As in `nn._hooks`.
+    """Trace a call of a Cell between its forward hooks; return the result.
+
+    The rules are those of `nn._hooks`, which calls the hooks line by line.
 
     Raises:
         UnsupportedSyntaxError: backward hooks, or hooks to call after an error.

@@ -54,11 +54,14 @@ class Evaluator(Evaluation):
         check_hash(self, tensor)
 
     def before_write(self, tensor: Tensor) -> None:
-        """Raise if an in-place write to a tensor could also change another variable's."""
+        """Raise if an in-place write to a tensor could also change another variable's value."""
         check_not_shared(self, tensor)
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its Python object, if it has one."""
+        """Append a node that stores a tensor's new value in its Tensor object, if there is one.
+
+        Python code that a host call ran earlier may hold such an object.
+        """
         write_through(self, tensor)
 
     # ---- services for ops and layers of the framework ------------------------------------------

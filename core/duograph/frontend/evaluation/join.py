@@ -126,7 +126,11 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 
 
 def _is_object(value: Value) -> bool:
-    """Return whether a value is an object that only Python can choose when the graph runs."""
+    """Return whether a value is a Python object that can be joined only line by line.
+
+    That is a run-time object, or an instance of a class that is neither the framework's nor one
+    whose values the graph can hold.
+    """
     if isinstance(value, HostValue):
         return value._type is OBJECT
     if value is MISSING or isinstance(value, (Tensor, Function, *_HOSTABLE)):
@@ -498,10 +502,10 @@ def _hostable(value: Value) -> bool:
 
 
 class _AmbiguousList(list[Value]):
-    """The joined value of a variable that is another list object in each branch.
+    """The joined value of a variable that refers to a different list in each branch.
 
     Attributes:
-        of: those of the list objects that existed before the branches.
+        of: those of the lists that existed before the branches.
     """
 
     def __init__(self, items: list[Value], of: list[Value]) -> None:
@@ -510,10 +514,10 @@ class _AmbiguousList(list[Value]):
 
 
 class _AmbiguousDict(dict[Value, Value]):
-    """The joined value of a variable that is another dict object in each branch.
+    """The joined value of a variable that refers to a different dict in each branch.
 
     Attributes:
-        of: those of the dict objects that existed before the branches.
+        of: those of the dicts that existed before the branches.
     """
 
     def __init__(self, items: dict[Value, Value], of: list[Value]) -> None:

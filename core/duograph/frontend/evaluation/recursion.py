@@ -298,7 +298,10 @@ def _evaluate_named(
 
 
 def _may_be_parameter(graph: Value, i: int) -> bool:
-    """Return whether value `i` of a graph may be the unchanged value of a graph parameter."""
+    """Return whether value `i` of a graph may be one of the graph's parameters, unchanged.
+
+    A `switch` may return a parameter from a branch, and a call may return an argument.
+    """
     if i < graph.n_params:
         return True
     node = next(n for n in graph.nodes if i in n.results)

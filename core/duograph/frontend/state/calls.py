@@ -112,6 +112,9 @@ class CallStack:
         self.open_cells = 0
 
     def conditions_of(self, error: BaseException, default: int) -> int:
-        """Return how many graph conditions were open at an error; `default` if unknown."""
+        """Return how many graph conditions the code was under that raised an error.
+
+        `default` is returned for an error that is not recorded.
+        """
         trail = self.trails.get(id(error))
         return default if trail is None else trail.conditions

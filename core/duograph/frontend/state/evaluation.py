@@ -84,7 +84,7 @@ class Evaluation:
         builder = property(operator.attrgetter("_thread.builder"))  # no Python frame: it is hot
 
     def has_effects(self) -> bool:
-        """Return whether the graph so far has side effects or changes objects outside it."""
+        """Return whether the graph so far has side effects, or changes objects from outside."""
         return (
             self.outside.has_writes
             or any(n.effects for n in self.root.nodes)
@@ -162,13 +162,13 @@ class Evaluation:
         raise NotImplementedError
 
     def before_write(self, tensor: Tensor) -> None:
-        """Raise if an in-place write to a tensor could also change another variable's."""
+        """Raise if an in-place write to a tensor could also change another variable's value."""
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its Python object, if it has one.
+        """Append a node that stores a tensor's new value in its Tensor object, if there is one.
 
-        Python code that runs with the graph may hold a Tensor object for the tensor.
+        Python code that a host call ran earlier may hold such an object.
         """
         raise NotImplementedError
 

@@ -77,7 +77,7 @@ class Undefined:
 
 
 class Unjoined(Undefined):
-    """Marks a variable that each branch of a graph condition binds to another new object.
+    """Marks a variable that each branch of a graph condition binds to a new object of its own.
 
     Attributes:
         error: raised when the variable is read.
