@@ -17,7 +17,7 @@ from .key import JitKey
 
 __all__ = ["FEW", "History", "advice", "advice_on_captures"]
 
-# Programs of one function, for one receiver, that say nothing. The next one causes a warning.
+# Number of programs of one function, for one receiver, without a warning; the next one warns.
 FEW = 8
 _LINES = 32  # kept for each function
 _PLAIN = {int, float, bool, complex, str, bytes, type(None)}  # kinds of values that are shown

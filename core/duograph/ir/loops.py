@@ -262,7 +262,6 @@ class _ColumnLoop:
         self.cuts: set[int] = {1}
         self.n = 0
 
-    # Whether one loop nest over columns can compute the region.
     def fits(self) -> bool:
         """Return what `fits_column_loop` returns."""
         if not all(self.add(node) for node in self.body.nodes) or len(self.columns) != 1:

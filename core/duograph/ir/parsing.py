@@ -363,7 +363,6 @@ def _literal(text: str) -> Any:
     return complex(text)
 
 
-# The Python object of a host constant; a replacement if only its class was printed.
 def _host_value(text: str) -> Any:
     """Parse a printed Python object: a number, a literal, or else a `_Shown`."""
     if text in _NUMBERS:

@@ -125,7 +125,6 @@ class _Conversions:
             found = self.done[graph, invariant] = _Conversion(graph, invariant, self).result()
         return found
 
-    # Whether the backend has a kernel of its own for an op, cached.
     def claimed(self, op: Op, types: tuple[TensorType, ...], attributes: Attributes) -> bool:
         """Return whether the backend has its own kernel for an op on operands of these types."""
         key = op, types, tuple(attributes.items())
@@ -134,7 +133,6 @@ class _Conversions:
             found = self.claims[key] = self.context.claims(op, types, attributes)
         return found
 
-    # Lines for the user about what was converted, and why other convolutions were not.
     def notes(self) -> list[str]:
         """Return lines for the user: what was converted, and why other convolutions were not."""
         found = []
@@ -240,7 +238,6 @@ class _Conversion:
         assert isinstance(type_, TensorType)
         return type_
 
-    # The converted graph, or the graph itself if nothing in it is converted.
     def result(self) -> Graph:
         """Return the converted graph, or the same graph if nothing is converted."""
         graph = self.graph
@@ -261,7 +258,6 @@ class _Conversion:
 
     # ---- which nodes --------------------------------------------------------------------------
 
-    # Fills `members`, `convertible`, `producers` and `invariant`.
     def find_members(self) -> None:
         """Fill `members`, `convertible` and `invariant`: decide for each node what it can be."""
         for at, node in enumerate(self.graph.nodes):

@@ -97,7 +97,6 @@ class _Removal:
             found = self.made[key] = subgraph(graph, params, nodes, outputs)
         return found
 
-    # A switch node with only the results number `wanted`, and the operands that they need.
     def _switch(self, node: GraphNode, wanted: list[int]) -> GraphNode:
         """Return a switch without the operands and results that are not needed.
 
@@ -113,7 +112,6 @@ class _Removal:
         results = tuple([node.results[k] for k in wanted])
         return GraphNode(node.op, operands, {"branches": made}, results, False, node.span)
 
-    # A loop node with only the loop variables that the results number `wanted` need.
     def _while(self, node: GraphNode, wanted: list[int]) -> GraphNode:
         """Return a loop without the loop variables and invariants that nothing needs.
 

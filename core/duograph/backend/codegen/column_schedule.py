@@ -53,8 +53,9 @@ from .scheduling import FETCH_BYTES, STREAM_BYTES, Scheduler, Target, array_of
 
 __all__ = ["column_program", "scatters_of"]
 
-# Columns that are summed side by side, elements that go into one sum of each, and the least number
-# of rows of a piece. Tiles of scatters are narrow, since all rows of a tile are one unit of work.
+# TILE: columns of a tile, which are summed side by side. PIECE: elements of a tile of one piece.
+# LEAST_ROWS: the least rows of a piece. SCATTER_TILE: columns of a tile of scatters; it is narrow,
+# since all rows of such a tile are one unit of work.
 TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 

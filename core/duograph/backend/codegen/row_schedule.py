@@ -52,10 +52,10 @@ from .scheduling import Scheduler, Target
 
 __all__ = ["HELD", "row_program"]
 
-# Bytes of a row that a CPU keeps between two passes, on the stack; elements that a work item
-# of a group keeps, and packs of an operand. Rows up to SHORT_ROW have one work item on a grid, and
-# rows up to FEW where parts of a warp can share a row. From
-# UNEVEN on, rows whose length is no multiple of a pack have incomplete packs at their ends.
+# ROW_BYTES: most bytes of a row that a CPU keeps on the stack between two passes. KEPT: most
+# elements that a GPU work item keeps; HELD: most packs of one operand. On a GPU, one work item
+# computes a row of up to SHORT_ROW elements, or up to FEW where parts of a warp can share a row.
+# UNEVEN: from this length on, rows that packs do not divide have incomplete packs at their ends.
 ROW_BYTES, KEPT, HELD, SHORT_ROW, FEW, UNEVEN = 32768, 16, 4, 16, 4, 512
 # Bytes of registers for held packs; work items of a group of 1024 have half as many registers.
 HELD_BYTES = 192

@@ -22,7 +22,7 @@ from .table import Types, kernel
 
 __all__ = ["Lines", "lined_up", "places_of_indices"]
 
-# On a grid, fewer lines than FEW_LINES that are longer than LONG_LINE are better decomposed.
+# On a GPU, the op is better decomposed if fewer than FEW_LINES lines are longer than LONG_LINE.
 FEW_LINES, LONG_LINE = 256, 4096
 
 

@@ -28,8 +28,8 @@ __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 WORDS: dict[int, tuple[DType, int]] = {
     1: (uint8, 1), 2: (uint16, 1), 4: (uint32, 1), 8: (uint64, 1), 16: (uint64, 2),
 }  # fmt: skip
-# Rows and columns of the squares in which a CPU transposes; the least rows and columns that
-# a grid (False) and a CPU (True) transpose in tiles or squares.
+# SQUARE: rows and columns of the squares in which a CPU transposes. LEAST_SIDE: the least rows and
+# columns that a GPU (False) or a CPU (True) transposes in tiles or squares.
 SQUARE = 32
 LEAST_SIDE = {False: 8, True: SQUARE // 2}
 

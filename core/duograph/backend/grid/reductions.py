@@ -458,7 +458,7 @@ class _Reduction:
         return k.launch(self.step.outer * self.step.parts * blocks)
 
 
-# (processor, rows) -> how the work of a pass is divided.
+# (whether the device is a CPU, whether rows are reduced) -> how the work of a pass is divided.
 _FORMS = {
     (False, True): _Reduction.group_row,
     (True, True): _Reduction.span_of_rows,

@@ -22,8 +22,8 @@ __all__ = ["LANES", "Side", "tile_bytes", "tiled_copy"]
 # One side of a copy: (number of the buffer, strides, offset, its number of words), merged strides.
 Side: TypeAlias = tuple[tuple[int, Any, int, int], Sequence[int]]
 
-# Adjacent work items, whose accesses are of LINE bytes together; tiles that follow each other along
-# the source's dense axis before the next ones along the target's: both read and write long runs.
+# LANES adjacent work items access LINE bytes together. Groups copy BAND tiles one after the other
+# along the source's dense axis before they go on along the target's, so that runs are long in both.
 LANES, LINE, BAND = 32, 128, 8
 
 

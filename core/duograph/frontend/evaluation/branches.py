@@ -148,7 +148,7 @@ def select(
         ev.journal.write(location, with_results(made, found))
         tensor = location.owner.tensor if location.kind == "slot" else location.owner
         if location.kind in ("slot", "tensor") and id(tensor) in ev.host_objects.keys() - known:
-            write_through(ev, tensor)  # one branch made its object, after the other wrote it
+            write_through(ev, tensor)  # a branch made its Tensor object
     return with_results(template, found)
 
 

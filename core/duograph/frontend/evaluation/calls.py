@@ -504,8 +504,8 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     return run_on_host(ev, f, args, kwargs, callable_name(f))
 
 
-# Modules of the standard library whose functions keep to their arguments, and how they use them:
-# these change nothing, up to the exceptions in `host_mutation`.
+# Modules of the standard library whose functions depend on their arguments alone and change
+# nothing. `host_mutation` lists the exceptions.
 PURE_MODULES = {
     "operator", "_operator", "functools", "_functools", "itertools", "builtins", "copy",
     "collections", "_collections", "math", "cmath",

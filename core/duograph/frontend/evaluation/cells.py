@@ -114,7 +114,7 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
             continue
         exact = isinstance(value, (Parameter, Cell)) or key in ("training", "requires_grad")
         ev.captures.add("attribute", cell, key, value, f"{name}.{key}", exact=exact)
-        for group in (value, *value) if key == "param_groups" else ():  # of an optimiser
+        for group in (value, *value) if key == "param_groups" else ():  # an optimiser has these
             ev.captures.add("entries", group, None, entries_of(group), f"{name}.{key}", exact=True)
     for i, child in enumerate(cell._cells.values()):
         if child is not None and str(i) in cell._cells:

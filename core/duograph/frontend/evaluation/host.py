@@ -52,7 +52,7 @@ class Operands(list[Value]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._of: dict[int, tuple[Operand, Value]] = {}  # by id of an object that lives
+        self._of: dict[int, tuple[Operand, Value]] = {}  # by id of the source
 
     def add(self, ev: Evaluation, value: Value, source: Value) -> Operand:
         """Make a graph value an input of the node, unless it is one; return its placeholder.
@@ -433,7 +433,7 @@ def run_on_host(
     """
     refuse_mutation(ev, function, args, kwargs, name, objects)
     ev.outside.has_writes = True
-    if OBJECT in result_types or not result_types:  # others only convert a value
+    if OBJECT in result_types or not result_types:  # other calls only convert
         ev.python_effects += 1
     found = Operands()
     nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found, objects))

@@ -410,7 +410,7 @@ class Join:
             return tuple_like(value, items)
         if isinstance(value, (list, dict)):
             if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
-                return value  # existed before: its content is a change of its own
+                return value  # it existed before; its content is joined by itself
             return self.items(value, k)
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)

@@ -507,7 +507,7 @@ def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
         for k in owner:
             if has_own_hash(k):
                 raise _own_hash(k)
-        if id(owner) in ev.copies.originals:  # which stay alive: others may be many
+        if id(owner) in ev.copies.originals:  # copies live on, so that the id stays valid
             ev.copies.plain_keys.add(id(owner))
     return as_key(ev, key)
 
