@@ -60,6 +60,8 @@ class Request(ABC):
 class Communicator(ABC):
     """The ranks of one group, as one of them sees it.
 
+    The methods that transfer data start the transfer and return its `Request` without waiting.
+
     Attributes:
         rank: position of this rank in the group.
         size: number of ranks in the group.

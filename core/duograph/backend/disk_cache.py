@@ -115,9 +115,10 @@ class _Store:
 
     @contextlib.contextmanager
     def find(self, key: str, suffix: str) -> Iterator[_Entry | None]:
-        """Open the cache entry of a key while a `with` block runs; None if there is none.
+        """Return a context manager that opens the cache entry of a key.
 
-        It deletes an entry with a wrong checksum.
+        The value is the entry, or None if there is none. An entry with a wrong checksum is
+        deleted.
         """
         with contextlib.ExitStack() as opened:
             try:
@@ -496,7 +497,10 @@ class Opened(NamedTuple):
 
 @contextlib.contextmanager
 def opened(key: str, suffix: str) -> Iterator[Opened | None]:
-    """Open the file cached under a key while a `with` block runs; the value is None without one."""
+    """Return a context manager that opens the file cached under a key.
+
+    The value is the open file, or None if there is none.
+    """
     for place in _place().readable():
         with place.find(key, suffix) as found:
             if found is not None:

@@ -321,4 +321,4 @@ class Backend:
         return {}
 
     def empty_cache(self, device_id: int) -> None:
-        """Return cached free device memory to the system."""
+        """Release the free device memory that is cached, to the system."""

@@ -123,7 +123,11 @@ def _check_options(
 def _compiled(
     f: Value, config: JitConfig, strict: bool | None, input_signature: Value, backend: str
 ) -> Value:
-    """Wrap a function, method or callable object in a JitFunction; mark a Cell as compiled."""
+    """Return what `jit` returns for a function, method, Cell or callable object.
+
+    That is a JitFunction; for a method, a method of one; for a Cell, the Cell itself, which then
+    calls its JitFunction.
+    """
     if isinstance(f, JitFunction):
         return f if backend in ("", f._backend) else f.with_backend(backend)
     if isinstance(f, type):

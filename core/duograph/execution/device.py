@@ -79,6 +79,6 @@ def max_memory_allocated(device: str | None = None) -> int:
 
 
 def empty_cache(device: str | None = None) -> None:
-    """Return the allocator's cached free device memory to the system."""
+    """Release the device memory that the allocator has cached, to the system."""
     where = _where(device)
     registry.backend(where.name).empty_cache(where.index)

@@ -199,7 +199,7 @@ class GraphBuilder:
         return self.constant(value)
 
     def value(self, value: object) -> Any:
-        """Convert a result of a traced function to a graph value.
+        """Return a result of a traced function as a graph value.
 
         Numbers and arrays become constants.
         """

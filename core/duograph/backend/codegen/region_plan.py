@@ -1,8 +1,7 @@
 """The region plan of a fused region: its loop nest, operand strides and scalar expressions.
 
-`plan_region` takes the graph of a fused region. Graph passes call it to check that a region can be
-fused; backends call it before `scheduling` turns the plan into a loop program. A plan is the same
-for all devices and languages.
+`plan_region` takes the graph of a fused region. Backends call it when they compile a region, before
+`scheduling` turns the plan into a loop program. A plan is the same for all devices and languages.
 
 A region is a graph of elementwise ops, optionally with reductions over trailing axes. All its
 *inner* values have n elements. Results of reductions, and values computed from them before they are

@@ -185,7 +185,7 @@ class GridDevice:
         return {}
 
     def empty_cache(self) -> None:
-        """Return cached free buffers to the driver."""
+        """Release the free buffers that are cached, to the driver."""
 
     def compiler(self) -> str:
         """Return a line that names the kernel compiler and its version, for `duograph devices`."""

@@ -475,7 +475,7 @@ _TENSOR_SIGNATURE = inspect.signature(Tensor)
 
 @replaces(Tensor, _tensor_function)
 def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
-    """Trace a call of `Tensor(...)` or `tensor(...)` in compiled code."""
+    """Trace a call of `Tensor(...)` or `tensor(...)` in compiled code; return the new tensor."""
     data = args[0] if args else kwargs.get("input_data")
     if isinstance(data, np.ndarray) and is_live(ev, data):
         raise NeedsValue("Tensor: got a NumPy array that the compiled function changes")

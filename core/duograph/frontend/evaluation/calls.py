@@ -424,7 +424,7 @@ def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> V
 
 @calls(types.MethodDescriptorType, types.WrapperDescriptorType)
 def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call such as `list.append(items, x)` as one of the bound method."""
+    """Trace a call such as `list.append(items, x)` as the bound one, `items.append(x)`."""
     if args and isinstance(args[0], f.__objclass__) and not isinstance(args[0], (Tensor, type)):
         return call(ev, f.__get__(args[0]), args[1:], kwargs)
     return call_foreign(ev, f, args, kwargs)
@@ -432,7 +432,7 @@ def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call of a built-in function or a method of a list, dict, set or array."""
+    """Trace a call of a built-in function or of a method of a built-in class; return its result."""
     owner = getattr(f, "__self__", None)
     if type(owner) in COPIED:
         return container_method(ev, owner, f.__name__, args, kwargs)

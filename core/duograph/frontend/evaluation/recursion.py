@@ -195,7 +195,9 @@ def call_named_graph(
     kwargs: Kwargs,
     run: Callable[..., Value],
 ) -> Value:
-    """Trace a recursive function into a named graph; append a node that calls that graph.
+    """Trace a recursive function into a named graph, and append a call of that graph.
+
+    Returns the result of the call.
 
     Args:
         run: evaluates the body for given arguments.
@@ -247,7 +249,7 @@ def _body(
     run: Callable[..., Value],
     outer: Sequence[int],
 ) -> Value:
-    """Trace a recursive function's body on graph parameters for the function's arguments.
+    """Trace a recursive function's body with graph parameters for its arguments; return its result.
 
     `outer` lists ids of the enclosing graph's values that become parameters, too.
     """
