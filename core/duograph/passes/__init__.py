@@ -1,18 +1,18 @@
 """Graph passes, and the order in which they run.
 
-A pass is a function from graph to graph, one per module. It keeps the parameters, the number and
-order of the results, and every bit of their values; passes of levels above O0 may change the order
-in which floats are summed and the sign of zeros. It rewrites the sub-graphs of nodes as well, each
-once. `execution.lower` runs the pipeline through `ir.optimizer`.
+A pass is a function from graph to graph; related ones share a module. It keeps the parameters, the
+number and order of the results, and every bit of their values; passes of levels above O0 may
+change the order in which floats are summed and the sign of zeros. It rewrites the sub-graphs of
+nodes as well, each once. `execution.lower` runs the pipeline through `ir.optimizer`.
 
 How to add a rewrite:
 
 - A rewrite that replaces one call, keeps every bit and matches a pattern of the call and of the
   calls that compute its operands, such as `neg(neg(x)) -> x`, is one rule in the table of
   `simplify`. The rule then runs at every jit level.
-- A rewrite needs a pass of its own, listed in `CLEANUP` or `PIPELINE`, if it changes bits, looks at
-  the readers of a value, replaces several nodes together, depends on the backend (`PassContext`),
-  or must run at one position of the pipeline.
+- A rewrite needs a pass of its own, listed in `CLEANUP` or `PIPELINE`, if it changes bits, looks
+  at the readers of a value, replaces several nodes together, depends on the backend
+  (`PassContext`), or must run at one position of the pipeline.
 - `rewriting` rebuilds the whole graph with new value ids; a rule may append several nodes, and the
   nodes that its `call` appends go through the rules again. `replacing` exchanges one node for one
   call with the same result types, keeps all value ids, and can refuse a replacement. Both leave

@@ -161,10 +161,11 @@ class GraphInputs:
         return self.held[key]
 
     def writes(self) -> set[tuple[int, int, int]]:
-        """Return identifiers of the outside tensors written in place, and of their values.
+        """Return identifiers of the tensors from outside that were written in place.
 
-        Outside tensors are arguments, tensors at outside locations and other eager tensors. An item
-        is (id of the tensor, id of the builder of its value, number of its value in that graph).
+        These are arguments, tensors in attributes, globals and closures, and other eager tensors.
+        An item is (id of the tensor, id of the builder of its value, number of its value in that
+        graph), so that it also tells one written value from the next.
         """
         given = [(t, first) for t, first, _ in self.arguments]
         given += [(held, first) for _, held, first, _ in self.objects]
@@ -199,7 +200,7 @@ class GraphInputs:
         return tuple([t for t in state if type(t) is Tensor])
 
     def object(self, kind: str, owner: Value, name: Value) -> GraphValue:
-        """Return a graph parameter for the Tensor object that an outside location holds.
+        """Return a graph parameter for the Tensor object that a location from outside holds.
 
         The parameter is the Python object itself, not the value of the tensor.
         """
@@ -214,9 +215,9 @@ class GraphInputs:
         return self._parameter(("argument", index, None), OBJECT, ("argument", index))
 
     def number(self, kind: str, owner: Value, name: Value, value: Value) -> GraphValue:
-        """Return a graph parameter for the number in an outside location at the start of a call.
+        """Return a graph parameter for a number from outside, as it is at the start of a call.
 
-        Used for locations that the function also rebinds.
+        Used for locations, such as a global, that the function also rebinds.
         """
         type_ = kind_of(value)
         assert type_ is not None
