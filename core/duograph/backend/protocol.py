@@ -221,10 +221,10 @@ class Backend:
     def link(self, program: Program, device_id: int) -> LinkedProgram | HandleFunction | str:
         """Make one native call of a whole lowered graph, or return the reason why there is none.
 
-        The call takes the parameter handles as a tuple and returns result handles, which outlive
-        it; all other values are in an arena that the core has planned (`Program`). A plain function
-        `run(handles, donated=())` may be returned in place of a `LinkedProgram`. Without a call the
-        steps of the program run one by one.
+        The call takes a sequence of the parameters' handles and returns result handles, which
+        outlive it; all other values are in an arena that the core has planned (`Program`). A plain
+        function `run(handles, donated=())` may be returned in place of a `LinkedProgram`. Without
+        a call the steps of the program run one by one.
         """
         return self.links(device_id) or ""
 
@@ -297,8 +297,8 @@ class Backend:
         """Return (handle, shape, dtype) of the memory of an object with ``__dlpack__``.
 
         The handle shares that memory and keeps it alive, or has a copy where the memory is not
-        dense, or with `copy`. `backend.dlpack.array_of` reads `source`. None, or BufferError: this
-        device cannot use such memory.
+        dense, or with `copy`. `backend.dlpack.array_of` reads `source`. Returns None, or raises
+        BufferError, if this device cannot use such memory.
         """
         return None
 

@@ -137,7 +137,8 @@ class CachedValues:
     def settled(self) -> bool:
         """Return whether values are cached, or the next attempt to cache them is far off.
 
-        Until then a program may store the handles of its state between calls.
+        Only then may the program store handles of the state between calls: a stored handle would
+        keep the cache from computing its values.
         """
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)

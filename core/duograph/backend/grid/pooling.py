@@ -254,7 +254,8 @@ def _counted(
 def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
     """Return the C lines that count in `cells` the elements of a window outside the padding.
 
-    `size` and `place` begin the names of the input's sizes and of the window's position.
+    `size` and `place` are prefixes: ``size0`` ... are the C names of the input's sizes, ``place0``
+    ... those of the window's position.
     """
     lines = ["ix cells = 1;"]
     for a in axes:

@@ -105,7 +105,7 @@ class _Made:
         self.attributes = dict(vars(error))
 
     def made(self, given: tuple[Args, dict[str, Value]]) -> BaseException:
-        """Return a new exception with the given arguments and attributes."""
+        """Return a new exception of the class, with the given arguments and attributes."""
         args, attributes = given
         found = self.kind.__new__(self.kind, *args)
         found.args = args
