@@ -25,6 +25,7 @@ from .errors import (
     IndexRangeError,
 )
 from .tensor import Tensor
+from .tracebacks import hide_own_frames
 
 __all__ = [
     "KINDS", "check_kinds", "explain_methods", "explained", "explaining", "is_ours_to_explain",
@@ -126,7 +127,8 @@ def explaining(target: T) -> T:
             check_kinds(function.__name__, options, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except DuographError:
+        except DuographError as error:
+            hide_own_frames(error)
             raise
         except Exception as error:
             if not is_ours_to_explain(error):
@@ -159,7 +161,8 @@ def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
             check_kinds(type(self).__name__, options, args, kwargs)
         try:
             return method(self, *args, **kwargs)
-        except DuographError:
+        except DuographError as error:
+            hide_own_frames(error)
             raise
         except Exception as error:
             if not is_ours_to_explain(error):

@@ -19,6 +19,7 @@ from ..option_checks import check_options, warn_moot
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
+from ..tracebacks import hide_own_frames
 from . import _calls, _hooks, _tree
 from ._hooks import HookHandle
 from ._members import Members
@@ -127,8 +128,10 @@ class Cell:
             if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
                 return self.construct(*args, **kwargs)
             return _calls.call(self, args, kwargs)
-        except (AttributeError, TypeError) as error:
-            _calls.refuse_operand(self, args, kwargs, error)
+        except Exception as error:
+            if isinstance(error, (AttributeError, TypeError)):
+                _calls.refuse_operand(self, args, kwargs, error)
+            hide_own_frames(error)
             raise
 
     # ---- attributes -----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ..call_cache import cached_call, copy_identity
 from ..call_errors import KINDS, check_kinds, explained, is_ours_to_explain, kinds_of
 from ..errors import ArgumentError, DuographError
 from ..tensor import Tensor
+from ..tracebacks import hide_own_frames
 
 __all__ = ["refusing"]
 
@@ -45,7 +46,8 @@ def refusing(
             check_kinds(owner, options, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except DuographError:
+        except DuographError as error:
+            hide_own_frames(error)
             raise
         except Exception as error:
             text = _unfit(owner, function, args, kwargs)

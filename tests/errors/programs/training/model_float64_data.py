@@ -1,0 +1,14 @@
+# fault: float64 columns from NumPy
+# raises: TypeError
+# at: model.train(1, data.batch(4))
+# says: float64 | float32
+# modes: eager graph
+import numpy as np
+
+import duograph as ms
+from duograph import dataset, nn
+
+data = dataset.NumpySlicesDataset((np.ones((8, 3)), np.ones((8, 2))), ["x", "y"])
+net = nn.Dense(3, 2)
+model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(1, data.batch(4))
