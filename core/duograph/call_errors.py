@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from .advice import arity_error
 from .errors import (
     ArgumentError,
     ArgumentValueError,
@@ -29,7 +30,7 @@ from .tracebacks import hide_own_frames
 
 __all__ = [
     "KINDS", "check_kinds", "explain_methods", "explained", "explaining", "is_ours_to_explain",
-    "kinds_of",
+    "kinds_of", "refuse_arity",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -131,6 +132,7 @@ def explaining(target: T) -> T:
             hide_own_frames(error)
             raise
         except Exception as error:
+            refuse_arity(function.__name__, function, args, kwargs, error)
             if not is_ours_to_explain(error):
                 raise
             name = function.__name__
@@ -165,13 +167,33 @@ def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
             hide_own_frames(error)
             raise
         except Exception as error:
-            if not is_ours_to_explain(error):
-                raise
             owner = type(self)
             shown = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"
+            refuse_arity(shown, method, args, kwargs, error, bound=1)
+            if not is_ours_to_explain(error):
+                raise
             raise explained(owner.__module__, shown, args, kwargs, error) from error
 
     return call
+
+
+def refuse_arity(
+    owner: str,
+    function: Callable[..., Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    error: Exception,
+    bound: int = 0,
+) -> None:
+    """Raise ArgumentError if a call failed because the signature cannot take the arguments.
+
+    `error` is what the call raised; `bound` is 1 for a method, whose receiver is not in `args`.
+    """
+    trace = error.__traceback__
+    if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+        found = arity_error(owner, function, args, kwargs, bound)
+        if found is not None:
+            raise found from None
 
 
 def is_ours_to_explain(error: Exception) -> bool:
@@ -226,4 +248,6 @@ def _shown(value: object) -> str:
     if isinstance(value, Tensor):
         return repr(value._type.plain)
     text = repr(value)
+    if " object at 0x" in text:
+        return type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

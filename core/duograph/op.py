@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from .call_cache import cached_call, clear_cached_calls, exchange, exchange_cached_calls
 from .dtype import DType, float32, promote
 from .errors import (
-    ArgumentError, ArgumentValueError, DTypeError, DuographError, GradientError, UnsupportedOpError,
+    ArgumentError,
+    ArgumentValueError,
+    DTypeError,
+    DuographError,
+    GradientError,
+    UnsupportedOpError,
 )  # fmt: skip
 from .op_signature import (
     INT_ANNOTATIONS,

@@ -10,6 +10,7 @@ a program prints or logs itself are short as well. `errors.py` asks `user_line` 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import sys
@@ -74,6 +75,7 @@ def prepare_for_printing(error: BaseException) -> None:
         if id(found) in seen:
             continue
         seen.add(id(found))
+        _advise(found)
         kept = _visible(found.__traceback__)
         if kept:
             found.__traceback__ = _joined(kept)
@@ -124,6 +126,18 @@ def install() -> None:
         before_in_thread(args)
 
     sys.excepthook, threading.excepthook = hook, hook_of_thread
+
+
+def _advise(error: BaseException) -> None:
+    """Add to an error of Python what to write instead of a name that other libraries use."""
+    if not isinstance(error, (AttributeError, TypeError)) or _is_ours(error):
+        return
+    # late: `advice` imports the exceptions, whose module imports this one
+    text = importlib.import_module(".advice", __package__).attribute_advice(error)
+    if text and sys.version_info >= (3, 11):
+        error.add_note(f"  {text}")
+    elif text:
+        sys.stderr.write(f"{text}\n")
 
 
 def _wants_all() -> bool:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
+from ..advice import near
 from ..call_errors import explain_methods
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
@@ -69,7 +70,7 @@ class Cell:
     _transient: set[str]
     _auto_prefix: bool
     _flags: dict[str, Any]
-    _plain: bool
+    _plain: bool = False  # so that a call before `super().__init__()` says so
     _float_type: DType | None
     _recompute: bool
     _param_prefix: str
@@ -118,10 +119,14 @@ class Cell:
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output of the Cell; every subclass overrides this method."""
-        raise AttributeError(
-            f"{type(self).__name__}: has no construct; write the computation in a method of that "
-            "name"
+        own = [n for n in vars(type(self)) if not n.startswith("_")]
+        meant = "forward" if "forward" in own else near("construct", own)
+        advice = (
+            f"rename its method {meant!r} to 'construct'"
+            if meant
+            else "write the computation in a method of that name"
         )
+        raise AttributeError(f"{type(self).__name__}: has no construct; {advice}")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         try:

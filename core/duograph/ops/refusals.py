@@ -14,7 +14,14 @@ from types import FunctionType
 from typing import Any
 
 from ..call_cache import cached_call, copy_identity
-from ..call_errors import KINDS, check_kinds, explained, is_ours_to_explain, kinds_of
+from ..call_errors import (
+    KINDS,
+    check_kinds,
+    explained,
+    is_ours_to_explain,
+    kinds_of,
+    refuse_arity,
+)  # fmt: skip
 from ..errors import ArgumentError, DuographError
 from ..tensor import Tensor
 from ..tracebacks import hide_own_frames
@@ -50,6 +57,7 @@ def refusing(
             hide_own_frames(error)
             raise
         except Exception as error:
+            refuse_arity(owner, function, args, kwargs, error)
             text = _unfit(owner, function, args, kwargs)
             if text is not None:
                 raise ArgumentError(text) from error

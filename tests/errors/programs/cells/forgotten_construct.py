@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: Net()(ops.ones((1, 3)))
 # says: construct
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 

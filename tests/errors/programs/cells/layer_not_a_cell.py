@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: layers.append(3)
 # says: int | Cell
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 layers = nn.CellList([nn.Dense(3, 3)])

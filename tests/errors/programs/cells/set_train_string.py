@@ -2,7 +2,7 @@
 # raises: TypeError/ValueError
 # at: net.set_train("eval")
 # says: eval
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

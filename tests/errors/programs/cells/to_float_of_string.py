@@ -2,7 +2,7 @@
 # raises: ValueError/TypeError
 # at: net.to_float("half")
 # says: to_float | half
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

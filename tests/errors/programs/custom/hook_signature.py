@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: y = net(ops.ones((1, 3)))
 # says: hook
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: y = ms.recompute(net(ops.ones((1, 3))), ops.ones((1, 3)))
 # says: Tensor
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn, ops
 

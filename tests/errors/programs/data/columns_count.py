@@ -1,6 +1,6 @@
 # fault: more column names than columns
 # raises: ValueError/RuntimeError/TypeError
-# at: for row in data:
+# at: data = dataset.NumpySlicesDataset(np.ones((8, 3)), ["x", "y"])
 # says: 1 | 2 | column
 # modes: eager
 import numpy as np

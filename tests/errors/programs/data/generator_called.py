@@ -1,7 +1,7 @@
 # fault: a generator of a source without length or getitem
 # raises: TypeError/ValueError
 # at: data = dataset.GeneratorDataset(Source(), ["x"])
-# says: source
+# says: Source
 # modes: eager
 import numpy as np
 

@@ -1,6 +1,6 @@
 # fault: map over a column that does not exist
 # raises: ValueError/RuntimeError/KeyError
-# at: for row in data:
+# at: data = data.map(lambda v: v * 2, input_columns="image")
 # says: image | x
 # modes: eager
 import numpy as np

@@ -1,7 +1,7 @@
 # fault: a NumPy array instead of a dataset indexed
 # raises: TypeError/IndexError
 # at: print(data[0])
-# says: index
+# says: subscriptable
 # modes: eager
 import numpy as np
 

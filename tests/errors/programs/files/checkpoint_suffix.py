@@ -1,7 +1,7 @@
 # fault: a checkpoint with another suffix
 # raises: ValueError
 # at: weights = ms.load_checkpoint("model.pt")
-# says: model.pt | ckpt
+# says: model.pt
 # modes: eager
 import duograph as ms
 

@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: ms.export(net, ops.ones((1, 3)), file_name="net", file_format="PB")
 # says: PB | MINDIR
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn, ops
 

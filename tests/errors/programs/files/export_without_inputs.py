@@ -2,7 +2,7 @@
 # raises: ValueError/TypeError
 # at: ms.export(net, file_name="net", file_format="MINDIR")
 # says: inputs
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: ms.load_param_into_net(net.parameters_dict(), net)
 # says: Cell
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

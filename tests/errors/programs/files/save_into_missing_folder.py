@@ -2,7 +2,7 @@
 # raises: ValueError/OSError
 # at: ms.save_checkpoint(net, "/proc/no_folder/net.ckpt")
 # says: folder
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

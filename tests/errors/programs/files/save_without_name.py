@@ -1,8 +1,8 @@
 # fault: save_checkpoint of the name first
 # raises: TypeError/ValueError
 # at: ms.save_checkpoint("net.ckpt", net)
-# says: net.ckpt
-# modes: eager graph
+# says: ckpt_file_name
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -1,9 +1,9 @@
-# fault: net.state_dict() of PyTorch
+# fault: net.load_state_dict() of PyTorch
 # raises: AttributeError
-# at: weights = net.state_dict()["weight"].T @ 3
-# says: state_dict | parameters_dict
-# modes: eager graph
-from duograph import nn
+# at: net.load_state_dict({"weight": ops.ones((2, 3))})
+# says: load_state_dict | ms.load_checkpoint
+# modes: eager
+from duograph import nn, ops
 
 net = nn.Dense(3, 2)
-weights = net.state_dict()["weight"].T @ 3
+net.load_state_dict({"weight": ops.ones((2, 3))})

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: ms.save(net.parameters_dict(), "net.ckpt")
 # says: save
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: loss.backward()
 # says: backward | value_and_grad
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.Dense(3, 1)

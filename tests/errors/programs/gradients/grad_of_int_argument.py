@@ -1,5 +1,5 @@
 # fault: the gradient of a Python number argument
-# raises: TypeError/ValueError
+# raises: TypeError/ValueError/RuntimeError
 # at: grads = ms.grad(forward)(2, ops.ones((3,)))
 # says: int | Tensor
 # modes: eager

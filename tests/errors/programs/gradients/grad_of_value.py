@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: grads = ms.grad(loss)
 # says: Tensor | function
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn, ops
 

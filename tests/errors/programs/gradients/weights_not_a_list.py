@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: step = ms.value_and_grad(lambda x: net(x).sum(), None, net)
 # says: weights
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

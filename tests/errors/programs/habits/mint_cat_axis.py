@@ -1,7 +1,7 @@
-# fault: mint.cat with a tensor
+# fault: mint.cat of two Tensors without brackets around them
 # raises: TypeError
 # at: y = mint.cat(x, x)
-# says: tuple | list | Tensor
+# says: tuple
 # modes: eager
 from duograph import mint, ops
 

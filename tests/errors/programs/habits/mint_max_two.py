@@ -1,7 +1,7 @@
 # fault: mint.max unpacked without dim
 # raises: ValueError/TypeError
 # at: values, indices = mint.max(x)
-# says: unpack | 0-d
+# says: 0-d
 # modes: eager
 from duograph import mint, ops
 

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: net.eval()
 # says: eval | set_train
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -1,7 +1,7 @@
 # fault: the axis name of NumPy in mint
 # raises: TypeError
 # at: y = mint.sum(x, axes=1)
-# says: axis | dim
+# says: axes | dim
 # modes: eager
 from duograph import mint, ops
 

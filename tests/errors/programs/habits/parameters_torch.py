@@ -2,7 +2,7 @@
 # raises: AttributeError/TypeError
 # at: total = sum(p.size for p in net.parameters())
 # says: parameters | get_parameters
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

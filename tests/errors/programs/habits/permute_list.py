@@ -1,7 +1,7 @@
 # fault: PyTorch's permute given names
 # raises: TypeError/ValueError
 # at: y = x.permute("b", "c")
-# says: permute | str
+# says: permute | int
 # modes: eager
 from duograph import ops
 

@@ -1,7 +1,7 @@
 # fault: a boolean mask of another length
 # raises: IndexError
 # at: y = x[mask]
-# says: mask | bool
+# says: mask | (3,) | 4
 # modes: eager
 from duograph import Tensor, ops
 

@@ -1,7 +1,7 @@
 # fault: a slice bound that is no single number
 # raises: TypeError/ValueError
 # at: y = x[start:]
-# says: slice | element
+# says: slice | int
 # modes: eager
 from duograph import Tensor, ops
 

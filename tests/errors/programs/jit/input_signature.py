@@ -4,10 +4,10 @@
 # says: (4,) | (3,)
 # modes: eager
 import duograph as ms
-from duograph import Tensor, ops
+from duograph import ops
 
 
-@ms.jit(input_signature=(Tensor(shape=(3,), dtype=ms.float32),))
+@ms.jit(input_signature=(ops.ones((3,)),))
 def forward(x):
     return x * 2
 

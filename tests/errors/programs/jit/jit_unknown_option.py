@@ -1,5 +1,5 @@
 # fault: an option of jit that does not exist
-# raises: TypeError
+# raises: TypeError/ValueError
 # at: @ms.jit(device="CPU")
 # says: device
 # modes: eager

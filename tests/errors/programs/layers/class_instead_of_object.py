@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU, nn.Dense(4, 2))
 # says: ReLU
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU, nn.Dense(4, 2))

@@ -2,7 +2,7 @@
 # raises: KeyError/ValueError
 # at: fc = nn.Dense(16, 4, activation="rellu")
 # says: rellu
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 fc = nn.Dense(16, 4, activation="rellu")

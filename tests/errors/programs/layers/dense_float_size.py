@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: fc = nn.Dense(16, hidden)
 # says: 128.0
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 hidden = 256 / 2

@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: y = net(ops.ones((2, 16)))
 # says: (2, 32) | 64
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.SequentialCell(nn.Dense(16, 32), nn.ReLU(), nn.Dense(64, 10))

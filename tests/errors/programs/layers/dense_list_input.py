@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: y = net([1.0, 2.0, 3.0])
 # says: list | Tensor
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: fc = nn.Dense(in_features=16, out_features=4)
 # says: in_features
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 fc = nn.Dense(in_features=16, out_features=4)

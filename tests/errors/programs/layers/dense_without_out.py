@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: fc = nn.Dense(16)
 # says: out_channels
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 fc = nn.Dense(16)

@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: net = nn.SequentialCell([nn.Dense(3, 4), ops.relu, nn.Dense(4, 2)])
 # says: function
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.SequentialCell([nn.Dense(3, 4), ops.relu, nn.Dense(4, 2)])

@@ -2,7 +2,7 @@
 # raises: ValueError/KeyError
 # at: fc = nn.Dense(3, 4, weight_init="kaiming")
 # says: kaiming
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 fc = nn.Dense(3, 4, weight_init="kaiming")

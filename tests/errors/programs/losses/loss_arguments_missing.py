@@ -1,7 +1,7 @@
 # fault: a loss called without labels
 # raises: TypeError
 # at: value = loss(ops.ones((4, 10)))
-# says: labels | target
+# says: labels
 # modes: eager
 from duograph import nn, ops
 

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: net = ms.compile(net)
 # says: compile
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: net = nn.Dense(3, 2).to(device)
 # says: to
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 device = "cpu"

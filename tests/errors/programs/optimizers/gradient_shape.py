@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: optimizer((ops.ones((2,)), ops.ones((2, 3))))
 # says: (2, 3) | (2,)
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.Dense(3, 2)

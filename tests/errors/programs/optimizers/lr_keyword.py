@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: optimizer = nn.Adam(net.trainable_params(), lr=1e-3)
 # says: lr | learning_rate
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

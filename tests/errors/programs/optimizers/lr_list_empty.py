@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: optimizer = nn.SGD(net.trainable_params(), learning_rate=[])
 # says: learning_rate | empty
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: optimizer = nn.Adam(net.trainable_params(), learning_rate=config["lr"])
 # says: 0.001 | learning_rate
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 config = {"lr": "0.001"}

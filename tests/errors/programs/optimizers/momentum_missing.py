@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: optimizer = nn.Momentum(net.trainable_params(), 0.1)
 # says: momentum
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

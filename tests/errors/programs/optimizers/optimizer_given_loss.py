@@ -2,7 +2,7 @@
 # raises: TypeError/ValueError
 # at: optimizer(loss)
 # says: gradients
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.Dense(3, 2)

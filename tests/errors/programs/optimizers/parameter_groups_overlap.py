@@ -2,7 +2,7 @@
 # raises: ValueError/RuntimeError
 # at: optimizer = nn.Adam(groups, 1e-3)
 # says: bias | group
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: ValueError/KeyError
 # at: optimizer = nn.Adam(groups, 1e-3)
 # says: params
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 groups = [{"param": nn.Dense(3, 2).trainable_params(), "lr": 0.1}]

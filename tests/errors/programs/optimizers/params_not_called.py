@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: optimizer = nn.Adam(net.trainable_params, 1e-3)
 # says: method | trainable_params()
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: optimizer.step()
 # says: step
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: scheduler = nn.lr_scheduler.StepLR(optimizer, 30)
 # says: lr_scheduler
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

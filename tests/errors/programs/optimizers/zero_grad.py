@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: optimizer.zero_grad()
 # says: zero_grad
-# modes: eager graph
+# modes: eager
 from duograph import nn
 
 net = nn.Dense(3, 2)

@@ -2,7 +2,7 @@
 # raises: RuntimeError/ValueError
 # at: ms.load_param_into_net(net, other.parameters_dict())
 # says: weight | (2, 3) | (5, 3)
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -1,7 +1,7 @@
 # fault: relu of complex numbers
 # raises: TypeError
 # at: y = ops.relu(x)
-# says: complex64
+# says: complex128
 # modes: eager
 from duograph import Tensor, ops
 

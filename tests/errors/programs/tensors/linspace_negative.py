@@ -1,7 +1,7 @@
 # fault: a negative number of points
 # raises: ValueError
 # at: x = ops.linspace(0.0, 1.0, -5)
-# says: steps
+# says: -5
 # modes: eager
 from duograph import ops
 

@@ -1,5 +1,5 @@
 # fault: a Tensor of a missing value
-# raises: TypeError
+# raises: TypeError/ValueError
 # at: x = Tensor(None)
 # says: None
 # modes: eager

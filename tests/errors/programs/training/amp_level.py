@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), amp_level="O5")
 # says: O5 | O2
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: net = ms.amp.auto_mixed_precision(nn.Dense(3, 2), "half")
 # says: half | O2
-# modes: eager graph
+# modes: eager
 import duograph as ms
 from duograph import nn
 

@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: model.train(1, data.batch(4), callbacks=ms.train.LossMonitor)
 # says: LossMonitor
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

@@ -2,7 +2,7 @@
 # raises: AttributeError
 # at: print(run_context.loss)
 # says: loss
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

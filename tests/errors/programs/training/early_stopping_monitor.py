@@ -2,7 +2,7 @@
 # raises: ValueError/KeyError/TypeError
 # at: model.fit(2, data.batch(4), data.batch(4), callbacks=[stop])
 # says: val_loss
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

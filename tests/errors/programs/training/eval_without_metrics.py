@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: print(model.eval(data.batch(4)))
 # says: metrics
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

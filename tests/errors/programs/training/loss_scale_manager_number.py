@@ -1,8 +1,8 @@
 # fault: a number instead of a loss scale manager
 # raises: TypeError/ValueError
 # at: model = ms.train.Model(net, nn.MSELoss(), optimizer, loss_scale_manager=1024)
-# says: 1024 | LossScale
-# modes: eager graph
+# says: int | LossScale
+# modes: eager
 import duograph as ms
 from duograph import nn
 

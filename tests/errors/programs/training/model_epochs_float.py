@@ -2,7 +2,7 @@
 # raises: TypeError/ValueError
 # at: model.train(2.5, data.batch(4))
 # says: 2.5
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

@@ -2,7 +2,7 @@
 # raises: ValueError
 # at: model.train(1, data)
 # says: batch
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

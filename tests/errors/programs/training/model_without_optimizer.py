@@ -2,7 +2,7 @@
 # raises: ValueError/TypeError
 # at: model.train(1, data.batch(4))
 # says: optimizer
-# modes: eager graph
+# modes: eager
 import numpy as np
 
 import duograph as ms

@@ -2,7 +2,7 @@
 # raises: ValueError/TypeError/RuntimeError
 # at: step(ops.ones((4, 3)), ops.ones((4, 2)))
 # says: scalar | loss
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.Dense(3, 2)

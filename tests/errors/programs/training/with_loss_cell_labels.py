@@ -2,7 +2,7 @@
 # raises: TypeError
 # at: loss = net(ops.ones((4, 3)))
 # says: label
-# modes: eager graph
+# modes: eager
 from duograph import nn, ops
 
 net = nn.WithLossCell(nn.Dense(3, 2), nn.MSELoss())

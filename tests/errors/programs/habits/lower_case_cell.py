@@ -1,7 +1,7 @@
 # fault: nn.cell instead of nn.Cell
-# raises: AttributeError
+# raises: TypeError
 # at: class Net(nn.cell):
-# says: cell | Cell
+# says: nn.Cell
 # modes: eager graph
 from duograph import nn
 
