@@ -71,6 +71,7 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
     "Dataset": {
         "shape": "write `dataset.output_shapes()`",
         "__getitem__": "iterate: `for row in dataset:`, or `next(iter(dataset))`",
+        "__next__": "write `rows = iter(dataset)` once, then `next(rows)`",
     },
 }
 # "module.name" of a module of ours -> what to write
@@ -90,7 +91,7 @@ _MODULE_NAMES = {
     "nn.lr_scheduler": "give the optimiser a schedule as its `learning_rate`, such as "
     "`nn.ExponentialDecayLR(...)` or `nn.piecewise_constant_lr(...)`",
     "dataset.DataLoader": "write `dataset.GeneratorDataset(source, column_names).batch(n)`",
-    "dataset.Dataset": "write a class with `__getitem__` and `__len__`, and give an object of it to "
+    "dataset.Dataset": "write a class with `__getitem__` and `__len__`; give an object of it to "
     "`dataset.GeneratorDataset`",
     "device": _DEVICE,
     "cuda": _DEVICE,
@@ -115,6 +116,12 @@ _CALLED_ATTRIBUTE = {
     "ndim": "`ndim` is no method; write `x.ndim`",
     "T": "`T` is no method; write `x.T`",
 }  # fmt: skip
+# pattern of a message of Python -> what to write
+_SAID = {
+    r"^set_context\(\) takes 0 positional": "write `ms.set_context(mode=ms.GRAPH_MODE)`",
+    r"'NoneType' and|and 'NoneType'|'NoneType' object is not (callable|iterable)": "a value is "
+    "None: was it never set, or does a function or a `construct` end without `return`?",
+}
 _LONGEST = 160  # characters of a signature in a message
 
 
@@ -123,7 +130,7 @@ def kind_of(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__} itself"
     if isinstance(value, types.MethodType):
-        return f"the method {value.__name__} itself, without brackets"
+        return f"the method {value.__name__}, not called,"
     if isinstance(value, types.FunctionType):
         return f"the function {value.__name__}"
     return type(value).__name__
@@ -147,31 +154,30 @@ def near(name: str, known: Sequence[str]) -> str:
 
 def arity_error(
     owner: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
-    bound: int = 0,
+    said: str, bound: int = 0,
 ) -> ArgumentError | None:  # fmt: skip
     """Return the error for arguments that a function's signature cannot take; None if it can.
 
     Args:
         owner: name of the function, for the message.
+        said: Python's message.
         bound: how many leading parameters are bound already: 1 for a method.
     """
     parameters = list(inspect.signature(function).parameters.values())[bound:]
     signature = inspect.Signature(parameters)
     try:
         signature.bind(*args, **kwargs)
-    except TypeError as error:
-        why = str(error)
+    except TypeError:
+        why = said.partition("() ")[2] or said
     else:
         return None
     named = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     unknown = [k for k in kwargs if k not in named]
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if unknown and "unexpected keyword" in why:
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         why = f"got an unexpected keyword argument {unknown[0]!r}{like_keyword(unknown[0], named)}"
-    elif why == "too many positional arguments":
-        why = f"takes {len(positional)} positional arguments but {len(args)} were given"
-    elif "multiple values" in why:
-        why = f"got {why}"
+    elif why.startswith("takes "):
+        why = f"takes {len(positional)} positional arguments but got {len(args)}"
     return ArgumentError(f"{owner}: {why}; wanted {owner}({_plain(parameters)})")
 
 
@@ -180,7 +186,7 @@ def _plain(parameters: Sequence[inspect.Parameter]) -> str:
     empty = inspect.Parameter.empty
     made: list[str] = []
     for p in parameters:
-        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         if p.kind is p.KEYWORD_ONLY and not any(m.startswith("*") for m in made):
             made.append("*")
         made.append(f"{star}{p.name}" + ("" if p.default is empty else f"={p.default!r}"))
@@ -199,20 +205,22 @@ def attribute_advice(error: BaseException) -> str:
     """Return what to write instead, for an error that Python raised; "" if nothing is known."""
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
-    if isinstance(error, TypeError) and "not subscriptable" in str(error):
-        if "Dataset' object" in str(error):
-            return _ATTRIBUTES["Dataset"]["__getitem__"]
-    elif isinstance(error, TypeError) and "object is not callable" in str(error):
-        source = _source(error)
-        called = re.findall(r"\.(\w+)\(", source)
-        for name in called:
-            if name in _CALLED_ATTRIBUTE and re.search(
-                r"'(int|tuple|\w*Type|Tensor|DType)'", str(error)
-            ):
-                return _CALLED_ATTRIBUTE[name]
-    elif isinstance(error, TypeError) and str(error).startswith("module() takes at most 2"):
-        name = re.search(r"\(\s*\w+\.(\w+)\s*\)", _source(error))
+    said, source = str(error), _source(error)
+    if "Dataset' object is not subscriptable" in said:
+        return _ATTRIBUTES["Dataset"]["__getitem__"]
+    if "Dataset' object is not an iterator" in said:
+        return _ATTRIBUTES["Dataset"]["__next__"]
+    if "object is not callable" in said and re.search(r"'(int|tuple|Tensor|DType)'", said):
+        called = [n for n in re.findall(r"\.(\w+)\(", source) if n in _CALLED_ATTRIBUTE]
+        return _CALLED_ATTRIBUTE[called[0]] if called else ""
+    if said.startswith("module() takes at most 2"):  # a class derived from a module
+        name = re.search(r"\(\s*\w+\.(\w+)\s*\)", source)
         return _MODULE_NAMES.get(f"nn.{name[1]}", "") if name else ""
+    for pattern, text in _SAID.items():
+        if re.search(pattern, said):
+            return text
+    if said.startswith("too many values to unpack") and re.search(r"\bgrad\(", source):
+        return "`ms.grad` returns the gradient alone; `ms.value_and_grad` returns the value as well"
     return ""
 
 
@@ -224,6 +232,9 @@ def _missing_attribute(error: AttributeError) -> str:
         name = found[2]
     if name is None:
         return ""
+    if isinstance(owner, types.ModuleType):
+        package, _, path = owner.__name__.partition(".")
+        return missing_name_advice(path, name).removeprefix("; ") if package == "duograph" else ""
     classes = [c.__name__ for c in type(owner).__mro__ if c.__module__.startswith("duograph")]
     if found is not None and not classes:
         classes = [found[1]]

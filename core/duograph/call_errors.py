@@ -188,25 +188,26 @@ def refuse_arity(
     """Raise ArgumentError if a call failed because the signature cannot take the arguments.
 
     `error` is what the call raised; `bound` is 1 for a method, whose receiver is not in `args`.
+    A layer's class that is given data, instead of an object of it, is a common case.
     """
     trace = error.__traceback__
     if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
-        found = arity_error(owner, function, args, kwargs, bound)
-        if found is not None:
-            raise found from None
+        found = arity_error(owner, function, args, kwargs, str(error), bound)
+        if found is None:
+            return
+        if owner[:1].isupper() and any(isinstance(x, Tensor) for x in args):
+            found.args = (f"{found}. An object of {owner} takes the data: {owner}(...)(x)",)
+        raise found from None
 
 
 def is_ours_to_explain(error: Exception) -> bool:
     """Return whether only code of duograph and NumPy raised an exception of Python or NumPy.
 
     The exception of a function that the user passed is not ours, nor is Python's error for a wrong
-    number of arguments, which the wrapper's own frame raises. Nor is an error whose text already
-    says what was wanted.
+    number of arguments, which the wrapper's own frame raises.
     """
     if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
         return False
-    if "; wanted " in str(error):
-        return False  # it says what was got and wanted
     frame = error.__traceback__.tb_next if error.__traceback__ is not None else None
     if frame is None or not isinstance(error, _EXPLAINED):
         return False
@@ -229,6 +230,9 @@ def explained(
         args, kwargs: arguments of the call.
         error: the exception of Python or NumPy that the call raised.
     """
+    if "; wanted " in str(error):  # it says what was got and wanted, but not in which call
+        kind = ArgumentError if isinstance(error, TypeError) else ArgumentValueError
+        return kind(str(error) if str(error).startswith(short) else f"{short}: {error}")
     if isinstance(error, MemoryError):
         return DeviceMemoryError(
             f"{short}: the host has no memory for the result: {error or 'it is too large'}; "

@@ -47,16 +47,17 @@ def short(file: str) -> str:
     return file[len(here) :] if file.startswith(here) else file
 
 
-def hide_own_frames(error: BaseException) -> None:
+def hide_own_frames(error: BaseException, located: bool = False) -> None:
     """Remove the framework's frames from an error's traceback, unless all frames are wanted.
 
     Called where the error leaves the framework. If no frame of the user remains, only errors of
-    duograph lose their frames: those of Python may still get an explanation, see `call_errors`.
+    duograph, and errors whose message has a location (`located`), lose their frames: those of
+    Python may still get an explanation, see `call_errors`.
     """
     if error.__traceback__ is None or _wants_all():
         return
     kept = _visible(error.__traceback__)
-    if kept or _is_ours(error):
+    if kept or located or _is_ours(error):
         error.__traceback__ = _joined(kept)
 
 
@@ -130,7 +131,7 @@ def install() -> None:
 
 def _advise(error: BaseException) -> None:
     """Add to an error of Python what to write instead of a name that other libraries use."""
-    if not isinstance(error, (AttributeError, TypeError)) or _is_ours(error):
+    if not isinstance(error, (AttributeError, TypeError, ValueError)) or _is_ours(error):
         return
     # late: `advice` imports the exceptions, whose module imports this one
     text = importlib.import_module(".advice", __package__).attribute_advice(error)

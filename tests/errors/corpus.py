@@ -153,8 +153,8 @@ def _as_main(program: Program, mode: str, folder: str, printed: str, result: str
     except Exception as error:
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         kinds = tuple(kind.__name__ for kind in type(error).__mro__)
-        text = "\n".join([str(error), *getattr(error, "__notes__", [])])
         sys.excepthook(type(error), error, error.__traceback__)
+        text = "\n".join([str(error), *getattr(error, "__notes__", [])])
     sys.stderr.flush()
     with open(result, "wb") as file:
         pickle.dump((kinds, text), file)

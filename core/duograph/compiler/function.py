@@ -174,7 +174,7 @@ class JitFunction:
             if _is_outermost():
                 forget_marks(error)
             if known:
-                hide_own_frames(error)
+                hide_own_frames(error, located=True)
                 if sys.version_info < (3, 11):  # there `raise` alone brings them back
                     raise error
             raise

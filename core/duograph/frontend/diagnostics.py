@@ -100,11 +100,11 @@ def located(error: E, spans: Sequence[Span]) -> E:
         if len(lines) > room - len(location):
             lines = [*lines[: room - len(location) - 1], "..."]
         error.args = ("\n".join([*lines, *location, *tail]), *error.args[1:])
-        error.has_location = True
+        vars(error)["has_location"] = True
     else:
         _note(error, "\n".join([*location, *tail]))
     if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):
-        hide_own_frames(error)
+        hide_own_frames(error, located=True)
     with contextlib.suppress(Exception):  # a user's class may refuse attributes
         setattr(error, _MARK, True)
     return error

@@ -214,7 +214,7 @@ class Cell:
         else:
             raise ArgumentError(
                 f"{type(self).__name__}: got {type(value).__name__} for the Parameter {name!r}; "
-                f"wanted a Parameter, a Tensor or None"
+                f"wanted a Parameter, a Tensor or None (set_data changes its values)"
             )
 
     def __delattr__(self, name: str) -> None:

@@ -1,7 +1,7 @@
 # fault: x.detach().cpu() of PyTorch
 # raises: AttributeError
 # at: y = x.detach().cpu().numpy()
-# says: cpu | asnumpy
+# says: detach | asnumpy
 # modes: eager
 from duograph import ops
 

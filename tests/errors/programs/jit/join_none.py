@@ -1,6 +1,6 @@
 # fault: a branch that forgets its return
 # raises: TypeError
-# at: if x.sum() > 0:
+# at: def forward(x):
 # says: None
 # modes: eager
 import duograph as ms

@@ -1,7 +1,7 @@
 # fault: TrainOneStepCell of a network without its loss
 # raises: ValueError/TypeError/RuntimeError
 # at: step(ops.ones((4, 3)), ops.ones((4, 2)))
-# says: scalar | loss
+# says: inputs
 # modes: eager
 from duograph import nn, ops
 
