@@ -34,6 +34,7 @@ with _without_collections():
     from .parameter import Parameter, ParameterTuple
     from .runtime_state import runtime_state
     from .tensor import Tensor, from_numpy, is_tensor, tensor
+    from .tracebacks import install as _install_hooks
     from .version import OWN as _OWN_VERSION
 
 __version__ = _OWN_VERSION
@@ -57,6 +58,7 @@ def _load_passes() -> _Optimizer:
 
 
 runtime_state.load_compiler = _load_compiler
+_install_hooks()
 _install_optimizer(_load_passes)
 
 # Sub-modules imported at their first use, so that `import duograph` stays fast.

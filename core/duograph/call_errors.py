@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from .advice import arity_error
 from .errors import (
     ArgumentError,
     ArgumentValueError,
@@ -25,10 +26,11 @@ from .errors import (
     IndexRangeError,
 )
 from .tensor import Tensor
+from .tracebacks import hide_own_frames
 
 __all__ = [
     "KINDS", "check_kinds", "explain_methods", "explained", "explaining", "is_ours_to_explain",
-    "kinds_of",
+    "kinds_of", "refuse_arity",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -126,9 +128,11 @@ def explaining(target: T) -> T:
             check_kinds(function.__name__, options, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except DuographError:
+        except DuographError as error:
+            hide_own_frames(error)
             raise
         except Exception as error:
+            refuse_arity(function.__name__, function, args, kwargs, error)
             if not is_ours_to_explain(error):
                 raise
             name = function.__name__
@@ -159,29 +163,51 @@ def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
             check_kinds(type(self).__name__, options, args, kwargs)
         try:
             return method(self, *args, **kwargs)
-        except DuographError:
+        except DuographError as error:
+            hide_own_frames(error)
             raise
         except Exception as error:
-            if not is_ours_to_explain(error):
-                raise
             owner = type(self)
             shown = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"
+            refuse_arity(shown, method, args, kwargs, error, bound=1)
+            if not is_ours_to_explain(error):
+                raise
             raise explained(owner.__module__, shown, args, kwargs, error) from error
 
     return call
+
+
+def refuse_arity(
+    owner: str,
+    function: Callable[..., Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    error: Exception,
+    bound: int = 0,
+) -> None:
+    """Raise ArgumentError if a call failed because the signature cannot take the arguments.
+
+    `error` is what the call raised; `bound` is 1 for a method, whose receiver is not in `args`.
+    A layer's class that is given data, instead of an object of it, is a common case.
+    """
+    trace = error.__traceback__
+    if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+        found = arity_error(owner, function, args, kwargs, str(error), bound)
+        if found is None:
+            return
+        if owner[:1].isupper() and any(isinstance(x, Tensor) for x in args):
+            found.args = (f"{found}. An object of {owner} takes the data: {owner}(...)(x)",)
+        raise found from None
 
 
 def is_ours_to_explain(error: Exception) -> bool:
     """Return whether only code of duograph and NumPy raised an exception of Python or NumPy.
 
     The exception of a function that the user passed is not ours, nor is Python's error for a wrong
-    number of arguments, which the wrapper's own frame raises. Nor is an error whose text already
-    says what was wanted.
+    number of arguments, which the wrapper's own frame raises.
     """
     if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
         return False
-    if "; wanted " in str(error):
-        return False  # it says what was got and wanted
     frame = error.__traceback__.tb_next if error.__traceback__ is not None else None
     if frame is None or not isinstance(error, _EXPLAINED):
         return False
@@ -204,6 +230,9 @@ def explained(
         args, kwargs: arguments of the call.
         error: the exception of Python or NumPy that the call raised.
     """
+    if "; wanted " in str(error):  # it says what was got and wanted, but not in which call
+        kind = ArgumentError if isinstance(error, TypeError) else ArgumentValueError
+        return kind(str(error) if str(error).startswith(short) else f"{short}: {error}")
     if isinstance(error, MemoryError):
         return DeviceMemoryError(
             f"{short}: the host has no memory for the result: {error or 'it is too large'}; "
@@ -223,4 +252,6 @@ def _shown(value: object) -> str:
     if isinstance(value, Tensor):
         return repr(value._type.plain)
     text = repr(value)
+    if " object at 0x" in text:
+        return type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

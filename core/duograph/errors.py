@@ -33,14 +33,34 @@ OptionWarning (UserWarning)            an option was accepted that has no meanin
 
 Each also derives from the built-in exception that MindSpore raises in that case, so `except
 ValueError` in an old script still works. A message says, in this order, what failed, what was got,
-what was wanted and what to do. This module imports nothing.
+what was wanted and what to do; its last line is the user's file and line.
 """
 
 from __future__ import annotations
 
+from .tracebacks import user_line
+
 
 class DuographError(Exception):
-    """Base class of all exceptions that duograph raises on purpose."""
+    """Base class of all exceptions that duograph raises on purpose.
+
+    `str` adds the innermost line of the user's code in the traceback: "  train.py:31 in step". An
+    error of compiled code has the place in the source in its message instead.
+    """
+
+    # set where the message gets the location in the source of compiled code
+    has_location = False
+
+    def plain_text(self) -> str:
+        """Return the message without the line of the user's code that `str` adds."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        text = self.plain_text()
+        if self.has_location or self.__traceback__ is None:
+            return text
+        where = user_line(self.__traceback__)
+        return f"{text}\n  {where}" if where else text
 
 
 class ShapeError(DuographError, ValueError):

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .call_cache import cached_call, clear_cached_calls, exchange, exchange_cached_calls
 from .dtype import DType, float32, promote
-from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, UnsupportedOpError
+from .errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DTypeError,
+    DuographError,
+    GradientError,
+    UnsupportedOpError,
+)  # fmt: skip
 from .op_signature import (
     INT_ANNOTATIONS,
     documented,
@@ -27,6 +34,7 @@ from .op_signature import (
     values_of,
 )
 from .runtime_state import runtime_state, thread_state
+from .tracebacks import hide_own_frames
 from .traits import ACCUMULATED, NO_TRAITS, Traits
 from .types import TensorType, elementwise_type
 
@@ -390,7 +398,11 @@ class Op:
                 except (KeyError, TypeError, AttributeError):
                     call = None
             if call is None:
-                return dispatch(self, (x, y), {})
+                try:
+                    return dispatch(self, (x, y), {})
+                except DuographError as error:
+                    hide_own_frames(error)
+                    raise
             return call(x, y)
 
         call_named = self._call_bound
@@ -417,7 +429,11 @@ class Op:
             except (KeyError, AttributeError):
                 call = None
             if call is None:
-                return dispatch(self, (x,), {})
+                try:
+                    return dispatch(self, (x,), {})
+                except DuographError as error:
+                    hide_own_frames(error)
+                    raise
             return call(x)
 
         self.operator_function = unary

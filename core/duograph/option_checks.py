@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 
+from .advice import like_keyword
 from .errors import ArgumentError, ArgumentValueError, OptionWarning
 from .option_table import OPTIONS, REFUSED, WORKS, Option, options_of
 
@@ -39,8 +40,10 @@ def check_options(owner: str, **given: object) -> None:
         option = OPTIONS.get((owner, name))
         if option is None:
             known = ", ".join(o.name for o in options_of(owner))
+            meant = like_keyword(name, _parameters_of_caller())
             raise ArgumentError(
-                f"{owner}: got the unknown option {name!r}; the other options are {known}"
+                f"{owner}: got the unknown option {name!r}{meant or '; the other options are '}"
+                f"{'' if meant else known}"
             )
         if option.status == WORKS or _asks_nothing(value, option.default):
             continue
@@ -48,6 +51,12 @@ def check_options(owner: str, **given: object) -> None:
             raise ArgumentValueError(f"{owner}: got {name}, which is not offered; {option.about}")
         asked.append(option)
     _warn(asked)
+
+
+def _parameters_of_caller() -> tuple[str, ...]:
+    """Return the parameters of the function that has called `check_options`."""
+    code = sys._getframe(2).f_code
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def warn_moot(owner: str) -> None:

@@ -168,7 +168,7 @@ def check_index(name: str, index: int) -> None:
     found = registry.backend(name).devices()
     if index not in [d.index for d in found]:
         raise DeviceError(
-            f"device_id: got {index} for {name}; it has "
-            + (", ".join(f"{d.index} ({d.name})" for d in found) or "no devices")
+            f"device_id: got {index} for {name}; wanted "
+            + (" or ".join(f"{d.index} ({d.name})" for d in found) or "another: it has no devices")
         )
     _checked_devices.add((name, index))

@@ -19,6 +19,7 @@ from . import launcher
 from .compat import install
 from .errors import DuographError
 from .ranks.world import end_ranks
+from .tracebacks import prepare_for_printing
 
 __all__ = ["add_arguments", "main"]
 
@@ -203,7 +204,8 @@ def _from_program_on(
         frame = frame.tb_next
     if last is not None:
         error.__traceback__ = trace = last.tb_next
-    sys.__excepthook__(kind, error, trace)
+    prepare_for_printing(error)
+    sys.__excepthook__(kind, error, error.__traceback__)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ class Tensor(TensorMethods):
         """Initialise a tensor without data: with an Initializer, or as a placeholder of a shape."""
         if shape is None:
             raise ArgumentValueError(
-                "Tensor: got no input_data; wanted data, or shape, dtype and init"
+                "Tensor: got no input_data (or None); wanted data, or shape, dtype and init"
             )
         if (
             init is None

@@ -54,7 +54,8 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
             for t, a in _leaves(x, axis):
                 if not -t.ndim <= a < t.ndim:
                     raise ArgumentValueError(
-                        f"vmap: argument {i} has shape {t.shape} and no axis {a}"
+                        f"vmap: argument {i} has shape {t.shape} and in_axes {a}; "
+                        f"wanted an axis of {t.ndim}"
                     )
                 sizes[i] = t.shape[a]
         if not sizes:

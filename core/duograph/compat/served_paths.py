@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import advice
 from . import refused_names
 from .paths import CHILDREN, DTYPES, PATHS, RENAMED
 
@@ -76,8 +77,10 @@ def serve(path: str, name: str) -> object:
         found = renamed(name, full_name(path), lambda new: _present(path, new))
     if found is not _MISSING and found is not None:
         return found
+    meant = advice.missing_name_advice(path, name) or nearest(path, name)
+    # `obj` is None, so that Python adds no suggestion of its own
     raise AttributeError(
-        f"module {full_name(path)!r} has no attribute {name!r}{nearest(path, name)}"
+        f"module {full_name(path)!r} has no attribute {name!r}{meant}", name=name, obj=None
     )
 
 
@@ -154,9 +157,8 @@ def nearest(path: str, name: str) -> str:
     known = {n for m in near_by if m is not None for n in vars(m) if not n.startswith("_")}
     if path in OWN_GETATTR and module is not None:
         known |= set(dir(module))
-    difflib = importlib.import_module("difflib")  # late: few programs ask for missing names
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)
-    return f"; did you mean {full_name(path)}.{near[0]}?" if near else ""
+    near = advice.near(name, sorted(known))
+    return f"; did you mean {full_name(path)}.{near}?" if near else ""
 
 
 class MissingModuleError(ModuleNotFoundError):

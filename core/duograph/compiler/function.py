@@ -22,7 +22,7 @@ from ..errors import (
     ArgumentValueError,
     IndexRangeError,
 )
-from ..frontend.diagnostics import forget_marks, forget_own_frames, is_located
+from ..frontend.diagnostics import forget_marks, is_located
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
@@ -30,6 +30,7 @@ from ..pages import Page, render
 from ..placement import device_of, thread_device
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor
+from ..tracebacks import hide_own_frames
 from ..types import Device
 from .arguments import Slots
 from .compiled_program import CompiledProgram
@@ -155,7 +156,11 @@ class JitFunction:
                         return made
             except (AttributeError, TypeError, IndexRangeError, StateChanged):
                 pass  # the long route says where in the source an index was out of range
-        return self.long_call(args, kwargs)
+        try:
+            return self.long_call(args, kwargs)
+        except Exception as error:
+            hide_own_frames(error)
+            raise
 
     def long_call(self, args: Args, kwargs: Kwargs) -> Value:
         """Call the compiled function with all checks on the arguments and captured values.
@@ -169,7 +174,7 @@ class JitFunction:
             if _is_outermost():
                 forget_marks(error)
             if known:
-                forget_own_frames(error)
+                hide_own_frames(error, located=True)
                 if sys.version_info < (3, 11):  # there `raise` alone brings them back
                     raise error
             raise

@@ -15,13 +15,13 @@ import numpy as np
 from .. import context
 from ..backend.prepared import HandleFunction
 from ..errors import CaptureError
-from ..frontend.diagnostics import is_internal
 from ..frontend.state.captures import Capture, Captures
 from ..frontend.state.journal import MISSING
 from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
+from ..tracebacks import is_internal
 from .guard_code import CountsCalls, IdentityCheck
 from .places import Homes, changed_places, homes_of
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..advice import kind_of
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
@@ -88,7 +89,8 @@ class GeneratorDataset(Source, UnionBaseDataset):
             return
         if not (callable(source) or any(hasattr(source, n) for n in _ITERATES)):
             raise ArgumentError(
-                f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate over"
+                f"GeneratorDataset: got {kind_of(source)}; wanted a generator function, an "
+                "iterable, or an object with __getitem__ and __len__"
             )
         if sampler is not None or num_shards is not None or batch_sampler is not None:
             raise ArgumentValueError(

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import logging
-import os
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
 from ..execution.source_spans import SOURCE_ATTRIBUTE
+from ..tracebacks import hide_own_frames, is_internal, short
 from ..types import TensorType
 
 __all__ = [
@@ -38,9 +36,7 @@ __all__ = [
     "join_error",
     "add_lines",
     "code_end",
-    "is_internal",
     "forget_marks",
-    "forget_own_frames",
     "IN_BRANCHES",
     "AROUND_AN_ITERATION",
 ]
@@ -49,7 +45,6 @@ MAX_LINES = 15  # maximal lines of a message
 MAX_LOCATION = 10  # maximal lines of them for the location
 WIDTH = 100  # maximal columns of a source line, cut around the caret
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MARK = "_duograph_located"
 
 E = TypeVar("E", bound=BaseException)
@@ -76,14 +71,6 @@ class Span(NamedTuple):
     def __str__(self) -> str:
         where = f"{short(self.file)}:{self.line}"
         return f"{where} in {self.function}" if self.function else where
-
-
-def short(file: str) -> str:
-    """Return a file path for messages: relative if the file is below the working directory."""
-    if not os.path.isabs(file):
-        return file
-    here = os.getcwd().rstrip(os.sep) + os.sep
-    return file[len(here) :] if file.startswith(here) else file
 
 
 def located(error: E, spans: Sequence[Span]) -> E:
@@ -113,10 +100,11 @@ def located(error: E, spans: Sequence[Span]) -> E:
         if len(lines) > room - len(location):
             lines = [*lines[: room - len(location) - 1], "..."]
         error.args = ("\n".join([*lines, *location, *tail]), *error.args[1:])
+        vars(error)["has_location"] = True
     else:
         _note(error, "\n".join([*location, *tail]))
     if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):
-        forget_own_frames(error)
+        hide_own_frames(error, located=True)
     with contextlib.suppress(Exception):  # a user's class may refuse attributes
         setattr(error, _MARK, True)
     return error
@@ -134,27 +122,6 @@ def forget_marks(error: BaseException) -> None:
         held.pop(name, None)
 
 
-def forget_own_frames(error: BaseException) -> None:
-    """Remove the framework's frames from an error's traceback, unless debug logging is on."""
-    if logging.getLogger("duograph").isEnabledFor(logging.DEBUG):
-        return
-    kept = []
-    found = error.__traceback__
-    while found is not None:
-        if not is_internal(found.tb_frame.f_code.co_filename):
-            kept.append(found)
-        found = found.tb_next
-    made: TracebackType | None = None
-    for tb in reversed(kept):
-        made = TracebackType(made, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
-    error.__traceback__ = made
-
-
-def is_internal(file: str) -> bool:
-    """Return whether a source file belongs to the installed duograph package."""
-    return file.startswith(_PACKAGE)
-
-
 def is_located(error: BaseException) -> bool:
     """Return whether `located` has already added a source location to an error."""
     return bool(getattr(error, _MARK, False))
@@ -163,7 +130,7 @@ def is_located(error: BaseException) -> bool:
 def _message(error: BaseException) -> str:
     """Return `str(error)`, or the name of the error's class if its `__str__` raises."""
     try:
-        return str(error)
+        return error.plain_text() if isinstance(error, DuographError) else str(error)
     except Exception:  # noqa: BLE001  (a user's `__str__` may raise anything)
         return type(error).__name__
 
@@ -359,7 +326,7 @@ def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None
         error: the error, whose attribute `sides` holds the two descriptions in its message.
         lines: per side (line number, source line); None if unknown.
     """
-    text = str(error)
+    text = error.plain_text()
     for side, found in zip(error.sides, lines):
         if found is not None and found[0]:
             text = text.replace(side, f"{side} (line {found[0]}: {shortened(found[1])})", 1)

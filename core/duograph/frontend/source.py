@@ -14,7 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..errors import UnsupportedSyntaxError
-from .diagnostics import is_internal
+from ..tracebacks import is_internal
 
 __all__ = ["Source", "source_of", "local_names"]
 

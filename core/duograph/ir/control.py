@@ -371,7 +371,9 @@ def to_host(operands: Sequence[Tensor], kind: HostType):
 def _(types, kind):
     (x,) = types
     if not isinstance(x, TensorType) or x.size != 1 or kind not in _RANK:
-        raise GraphError(f"to_host: got {x} for a host {kind}; wanted a tensor of one element")
+        raise GraphError(
+            f"to_host: got {x} where Python needs one {kind}; wanted a Tensor of one element"
+        )
     return kind
 
 

@@ -6,6 +6,7 @@ hooks, a cast, their own `bprop` or recomputation. It must not be on the path of
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,8 @@ def refuse_operand(
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
+    if isinstance(error, TypeError):
+        _count_inputs(cell, args, kwargs, error)
     own = at is not None and _is_ours(at.tb_frame.f_globals.get("__name__"))
     if (
         own
@@ -91,6 +94,23 @@ def refuse_operand(
         and _is_ours(getattr(cell.construct, "__module__", ""))
     ):
         call_cache.refuse_operand(type(cell).__name__, cell.construct, args, kwargs, error)
+
+
+def _count_inputs(
+    cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
+) -> None:
+    """Add to Python's error for a wrong number of inputs what inputs `construct` takes."""
+    said = str(error)
+    whole = getattr(cell.construct, "__qualname__", "")
+    if not said.startswith(f"{whole}() ") or "; its inputs " in said or not error.args:
+        return
+    function = getattr(cell.construct, "__func__", None)
+    names = list(inspect.signature(function).parameters) if function is not None else []
+    if names and names[0] not in ("self", "cls") and " but " in said:
+        error.args = (f"{said}; its inputs come after self: construct(self, {', '.join(names)})",)
+    elif names:
+        told = said.replace(" were given", " were given, self included")
+        error.args = (f"{told}; its inputs are ({', '.join(names[1:])})",)
 
 
 def _is_ours(module: object) -> bool:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
+from ..advice import near
 from ..call_errors import explain_methods
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
@@ -19,6 +20,7 @@ from ..option_checks import check_options, warn_moot
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
+from ..tracebacks import hide_own_frames
 from . import _calls, _hooks, _tree
 from ._hooks import HookHandle
 from ._members import Members
@@ -68,7 +70,7 @@ class Cell:
     _transient: set[str]
     _auto_prefix: bool
     _flags: dict[str, Any]
-    _plain: bool
+    _plain: bool = False  # so that a call before `super().__init__()` says so
     _float_type: DType | None
     _recompute: bool
     _param_prefix: str
@@ -117,18 +119,24 @@ class Cell:
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output of the Cell; every subclass overrides this method."""
-        raise AttributeError(
-            f"{type(self).__name__}: has no construct; write the computation in a method of that "
-            "name"
+        own = [n for n in vars(type(self)) if not n.startswith("_")]
+        meant = "forward" if "forward" in own else near("construct", own)
+        advice = (
+            f"rename its method {meant!r} to 'construct'"
+            if meant
+            else "write the computation in a method of that name"
         )
+        raise AttributeError(f"{type(self).__name__}: has no construct; {advice}")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         try:
             if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
                 return self.construct(*args, **kwargs)
             return _calls.call(self, args, kwargs)
-        except (AttributeError, TypeError) as error:
-            _calls.refuse_operand(self, args, kwargs, error)
+        except Exception as error:
+            if isinstance(error, (AttributeError, TypeError)):
+                _calls.refuse_operand(self, args, kwargs, error)
+            hide_own_frames(error)
             raise
 
     # ---- attributes -----------------------------------------------------------------------------
@@ -206,7 +214,7 @@ class Cell:
         else:
             raise ArgumentError(
                 f"{type(self).__name__}: got {type(value).__name__} for the Parameter {name!r}; "
-                f"wanted a Parameter, a Tensor or None"
+                f"wanted a Parameter, a Tensor or None (set_data changes its values)"
             )
 
     def __delattr__(self, name: str) -> None:

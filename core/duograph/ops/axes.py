@@ -30,6 +30,11 @@ def axis_of(name: str, axis: object, ndim: int) -> int:
         if isinstance(axis, (tuple, list)) and len(axis) == 1:
             axis = axis[0]
         if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+            if isinstance(axis, Tensor):
+                raise ArgumentError(
+                    f"{name}: got a Tensor of shape {axis.shape} for the axis; wanted an int "
+                    f"(several Tensors go into one tuple: {name}((x, y)))"
+                )
             raise ArgumentError(f"{name}: got axis {axis!r}; wanted an int")
         axis = int(axis)
     n = ndim or 1

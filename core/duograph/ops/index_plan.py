@@ -63,7 +63,8 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
     used = sum(axes_consumed(i) for i in index)
     if used > len(shape):
         raise IndexRangeError(
-            f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes"
+            f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes; "
+            f"wanted at most {len(shape)}"
         )
     dots = [k for k, i in enumerate(index) if i is Ellipsis]
     if len(dots) > 1:

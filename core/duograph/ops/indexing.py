@@ -133,7 +133,10 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
     if broadcast_shapes(have, shape) != shape:
-        raise ShapeError(f"setitem: got a value of shape {value.shape} for a part of shape {shape}")
+        raise ShapeError(
+            f"setitem: got a value of shape {value.shape} for a part of shape {shape}; "
+            "wanted a shape that broadcasts to it"
+        )
     value = value if have == value.shape else reshape_to(value, have)
     return value if have == shape else broadcast_to(value, shape)
 

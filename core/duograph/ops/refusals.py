@@ -14,9 +14,17 @@ from types import FunctionType
 from typing import Any
 
 from ..call_cache import cached_call, copy_identity
-from ..call_errors import KINDS, check_kinds, explained, is_ours_to_explain, kinds_of
+from ..call_errors import (
+    KINDS,
+    check_kinds,
+    explained,
+    is_ours_to_explain,
+    kinds_of,
+    refuse_arity,
+)  # fmt: skip
 from ..errors import ArgumentError, DuographError
 from ..tensor import Tensor
+from ..tracebacks import hide_own_frames
 
 __all__ = ["refusing"]
 
@@ -45,9 +53,11 @@ def refusing(
             check_kinds(owner, options, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except DuographError:
+        except DuographError as error:
+            hide_own_frames(error)
             raise
         except Exception as error:
+            refuse_arity(owner, function, args, kwargs, error)
             text = _unfit(owner, function, args, kwargs)
             if text is not None:
                 raise ArgumentError(text) from error

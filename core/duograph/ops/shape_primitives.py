@@ -59,7 +59,8 @@ def reshape_to(input: Tensor, shape: Sequence[int]):
 def _(x, shape):
     if size_of(shape) != x.size:
         raise ShapeError(
-            f"reshape: got shape {x.shape} of {x.size} elements; wanted {tuple(shape)}"
+            f"reshape: got shape {x.shape} of {x.size} elements; wanted {tuple(shape)}, "
+            f"which has {size_of(shape)}"
         )
     return TensorType.of(tuple(shape), x.dtype)
 

@@ -6,10 +6,12 @@ User code creates it. It owns the loop over epochs and batches; callbacks receiv
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from .. import context
+from ..advice import kind_of
 from ..amp import build_train_network
 from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError
@@ -18,7 +20,7 @@ from ..nn.metrics.base import Metric
 from ..nn.metrics.regression import Loss
 from ..nn.metrics.table import get_metrics
 from ..nn.optim.optimizer import Optimizer
-from ..nn.wrap.cell_wrapper import WithEvalCell
+from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithEvalCell, WithLossCell
 from ..option_checks import check_options, warn_unused
 from ..tensor import Tensor
 from .callback import Callback, CallbackList, ModelCheckpoint, RunContext, RunParameters
@@ -76,7 +78,7 @@ class Model:
         **kwargs: Any,
     ) -> None:
         if not isinstance(network, Cell):
-            raise ArgumentError(f"Model: got network of {type(network).__name__}; wanted a Cell")
+            raise ArgumentError(f"Model: got {kind_of(network)} for network; wanted a Cell")
         if optimizer is not None and not isinstance(optimizer, Cell):
             raise ArgumentError(
                 f"Model: got optimizer of {type(optimizer).__name__}; wanted an Optimizer"
@@ -281,6 +283,28 @@ class Model:
             raise
         cb.call("on_train_end", run)
 
+    def _check_columns(self, network: Cell, batch: Sequence[Any]) -> None:
+        """Raise ArgumentError if the network that is trained cannot take so many columns."""
+        if type(network) is not TrainOneStepCell:  # a class of the user's may take others
+            return
+        inner = network.network
+        try:
+            inspect.signature(inner.construct).bind(*batch)
+        except TypeError:
+            pass
+        else:
+            return
+        net = type(self._network).__name__
+        if isinstance(inner, WithLossCell):
+            wanted = f"2, the input of {net} and a label for the loss_fn (see dataset.project)"
+        else:
+            names = ", ".join(inspect.signature(self._network.construct).parameters)
+            wanted = (
+                f"one for each input of {net}, ({names}), or a loss_fn that takes the last one: "
+                f"Model(network, loss_fn, optimizer)"
+            )
+        raise ArgumentError(f"Model.train: got batches of {len(batch)} columns; wanted {wanted}")
+
     def _epoch(
         self, network: Cell, dataset: Any, limit: int, cb: CallbackList, run: RunContext
     ) -> None:
@@ -291,6 +315,8 @@ class Model:
             p.cur_step_num += 1
             p.train_dataset_element = batch
             cb.call("on_train_step_begin", run)
+            if not done:
+                self._check_columns(network, batch)
             p.net_outputs = network(*batch)
             if self._loss_scale_manager is not None and isinstance(p.net_outputs, tuple):
                 self._loss_scale_manager.update_loss_scale(bool(p.net_outputs[1]))
@@ -310,7 +336,10 @@ class Model:
         """
         check_options("Model.eval", dataset_sink_mode=dataset_sink_mode)
         if not self._metric_fns or self._eval_network is None:
-            raise ArgumentValueError("Model.eval: the Model has no metrics; wanted some")
+            raise ArgumentValueError(
+                "Model.eval: the Model has no metrics; wanted some, as in "
+                "Model(network, loss_fn, metrics={'accuracy'})"
+            )
         network = self._eval_network
         p = RunParameters(
             eval_network=network, network=self._network, valid_dataset=valid_dataset, mode="eval",

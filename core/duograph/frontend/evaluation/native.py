@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
-from ..diagnostics import is_internal
+from ...tracebacks import is_internal
 from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value

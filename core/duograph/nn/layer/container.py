@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
+from ...advice import kind_of
 from ...errors import ArgumentError, IndexRangeError
 from .._names import container_head, renumber
 from ..cell import Cell
@@ -22,7 +23,9 @@ class _Numbered(Cell):
 
     def _check_cell(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
-            raise ArgumentError(f"{type(self).__name__}: got {type(cell).__name__}; wanted a Cell")
+            raise ArgumentError(
+                f"{type(self).__name__}: got {kind_of(cell)}; wanted Cells, such as nn.ReLU()"
+            )
         return cell
 
     def _head(self) -> str:

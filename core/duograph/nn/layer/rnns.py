@@ -164,7 +164,9 @@ class _Recurrent(Cell):
             return (ops.zeros(shape, x.dtype),) * self._states
         states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
         if len(states) != self._states:
-            raise ArgumentError(f"{owner}: got {len(states)} states in hx; wanted {self._states}")
+            raise ArgumentError(
+                f"{owner}: got {len(states)} states in hx; wanted {self._states}, as a tuple"
+            )
         for h in states:
             if h.shape != shape:
                 raise ShapeError(f"{owner}: a state in hx has shape {h.shape}; wanted {shape}")

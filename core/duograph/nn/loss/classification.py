@@ -76,7 +76,8 @@ class CrossEntropyLoss(LossBase):
         self.weight = _weight("CrossEntropyLoss", weight)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
             raise ArgumentError(
-                f"CrossEntropyLoss: got ignore_index={ignore_index!r}; wanted an int"
+                f"CrossEntropyLoss: got ignore_index={ignore_index!r}; wanted an int (an object of "
+                f"the class takes the data: CrossEntropyLoss()(logits, labels))"
             )
         self.ignore_index = ignore_index
         self.label_smoothing = _check.in_range(

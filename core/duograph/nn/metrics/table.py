@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...advice import kind_of
 from ...call_errors import explaining
 from ...errors import ArgumentError
 from . import classification, regression, scores, surface_distance
@@ -69,7 +70,8 @@ def get_metrics(metrics: object) -> dict[str, Metric]:
         for name, metric in metrics.items():
             if not isinstance(name, str) or not isinstance(metric, Metric):
                 raise ArgumentError(
-                    f"metrics: got {name!r} with {type(metric).__name__}; wanted names with metrics"
+                    f"metrics: got {name!r} with {kind_of(metric)}; wanted names with "
+                    f"Metric objects, such as nn.Accuracy()"
                 )
         return metrics
     if isinstance(metrics, set):

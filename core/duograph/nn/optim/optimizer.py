@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ... import ops
+from ...advice import kind_of
 from ...common.initializer import initializer
 from ...context import get_context
 from ...dtype import float32, int32
@@ -515,12 +516,15 @@ def _listed(owner: str, parameters: object) -> list[Any]:
         parameters, Iterable
     ):
         raise ArgumentError(
-            f"{owner}: got {type(parameters).__name__} as parameters; wanted a list of Parameters "
-            "or groups"
+            f"{owner}: got {kind_of(parameters)} as parameters; wanted a list of Parameters "
+            "or groups, such as net.trainable_params()"
         )
     items = list(parameters)
     if not items:
-        raise ArgumentValueError(f"{owner}: got no parameters; wanted at least one")
+        raise ArgumentValueError(
+            f"{owner}: got no parameters; wanted at least one. net.trainable_params() "
+            "finds layers in attributes and in nn.CellList, not in Python lists"
+        )
     return items
 
 

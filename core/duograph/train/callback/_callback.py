@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...advice import kind_of
 from ...call_errors import explain_methods, explaining
 from ...errors import ArgumentError
 
@@ -183,11 +184,13 @@ class CallbackList(Callback):
             found = list(callbacks)
         else:
             raise ArgumentError(
-                f"callbacks: got {type(callbacks).__name__}; wanted a Callback or a list of them"
+                f"callbacks: got {kind_of(callbacks)}; wanted a Callback or a list of them"
             )
         for cb in found:
             if not isinstance(cb, Callback):
-                raise ArgumentError(f"callbacks: got {type(cb).__name__}; wanted Callbacks")
+                raise ArgumentError(
+                    f"callbacks: got {kind_of(cb)}; wanted Callbacks, such as LossMonitor()"
+                )
         self.callbacks = found
 
     def __iter__(self) -> Iterator[Callback]:

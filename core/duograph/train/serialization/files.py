@@ -400,7 +400,8 @@ def load_param_into_net(
         raise ArgumentError(f"load_param_into_net: got {type(net).__name__}; wanted a Cell")
     if not isinstance(parameter_dict, Mapping):
         raise ArgumentError(
-            f"load_param_into_net: got {type(parameter_dict).__name__}; wanted a dictionary"
+            f"load_param_into_net: got {type(parameter_dict).__name__}; wanted a dictionary, "
+            f"such as load_checkpoint(file) returns"
         )
     for name, value in parameter_dict.items():
         if not isinstance(name, str) or not isinstance(value, (Parameter, str)):

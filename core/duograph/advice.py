@@ -1,0 +1,255 @@
+"""What to write instead of names that other libraries use, for error messages.
+
+`tracebacks` asks `attribute_advice` when Python prints an AttributeError, `compat` for names that a
+module lacks; the wrappers of public functions in `call_errors` ask `arity_error`. Nothing here runs
+unless an error is raised.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import linecache
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from .errors import ArgumentError
+
+__all__ = [
+    "arity_error", "attribute_advice", "kind_of", "like_keyword", "missing_name_advice", "near",
+]  # fmt: skip
+
+_STEP = (
+    "gradients are functions here: `step = ms.value_and_grad(forward, None, "
+    "optimizer.parameters)`, then `loss, grads = step(x)` and `optimizer(grads)`"
+)
+_DEVICE = "`ms.set_device(...)` chooses the device of all data; `x.move_to(name)` copies one Tensor"
+_MODE = "write `net.set_train(False)` before an evaluation, `net.set_train()` before training"
+_FILES = "write `ms.save_checkpoint(net, file)` and `ms.load_checkpoint(file, net)`"
+_NO_GRAD = "only functions given to `ms.grad` or `ms.value_and_grad` are recorded; leave it out"
+
+# What a class of ours lacks -> what to write. The class is the first in the order of inheritance.
+_ATTRIBUTES: dict[str, dict[str, str]] = {
+    "Tensor": {
+        **dict.fromkeys(("backward", "grad", "retain_grad", "grad_fn"), _STEP),
+        **dict.fromkeys(("cuda", "cpu", "npu", "device"), _DEVICE),
+        "detach": "write `ops.stop_gradient(x)`; for a NumPy array `x.asnumpy()` is enough",
+        "requires_grad_": "`ms.grad` differentiates with respect to any argument; leave it out",
+        "requires_grad": "`ms.grad` differentiates with respect to any argument; leave it out",
+        "data": "a Tensor is its own data; write `x`, or `x.copy()` for a copy",
+        "contiguous": "all Tensors are contiguous; leave it out",
+        "numel": "write `x.size`",
+        "dim": "write `x.ndim`",
+        "append": "Tensors keep their size; write `ops.concat((x, y))`, or collect in a list",
+        "plot": "write `x.asnumpy()` to use it with NumPy and matplotlib",
+    },
+    "Cell": {
+        **dict.fromkeys(("cuda", "cpu", "npu", "to", "device"), _DEVICE),
+        **dict.fromkeys(("eval", "train"), _MODE),
+        **dict.fromkeys(("zero_grad", "backward"), _STEP),
+        **dict.fromkeys(("load_state_dict", "save", "load"), _FILES),
+        "parameters": "write `net.trainable_params()` or `net.get_parameters()`",
+        "named_parameters": "write `net.parameters_and_names()`",
+        "children": "write `net.cells()`",
+        "modules": "write `net.cells_and_names()`",
+        "named_modules": "write `net.cells_and_names()`",
+        "add_module": "write `net.insert_child_to_cell(name, cell)`",
+        "forward": "call the object, `net(x)`; the method is called `construct`",
+        "float": "write `net.to_float(ms.float32)`",
+        "half": "write `net.to_float(ms.float16)`",
+        "fit": "write `ms.Model(net, loss_fn, optimizer).fit(epochs, dataset)`",
+        "predict": "write `ms.Model(net).predict(x)`, or call the object, `net(x)`",
+        "summary": "write `print(net)`",
+    },
+    "Optimizer": {
+        "zero_grad": f"there is nothing to reset; {_STEP}",
+        "step": _STEP,
+        "param_groups": "write `optimizer.group_params`, or `optimizer.get_lr()` for the rate",
+    },
+    "Dataset": {
+        "shape": "write `dataset.output_shapes()`",
+        "__getitem__": "iterate: `for row in dataset:`, or `next(iter(dataset))`",
+        "__next__": "write `rows = iter(dataset)` once, then `next(rows)`",
+    },
+}
+# "module.name" of a module of ours -> what to write
+_MODULE_NAMES = {
+    "no_grad": _NO_GRAD,
+    "enable_grad": _NO_GRAD,
+    "compile": "write `ms.jit(function)`, or `ms.set_context(mode=ms.GRAPH_MODE)` for Cells",
+    "save": _FILES,
+    "optim": "optimisers are in `nn`, such as `nn.Adam`",
+    "nn.optim": "optimisers are in `nn`, such as `nn.Adam`",
+    "nn.functional": "functions such as relu are in `ops`: `ops.relu(x)`",
+    "nn.Module": "the base class of networks is `nn.Cell`; its method is `construct`",
+    "nn.cell": "the base class of networks is `nn.Cell`",
+    "nn.ModuleList": "write `nn.CellList`",
+    "nn.ModuleDict": "write `nn.CellDict`",
+    "nn.Sequential": "write `nn.SequentialCell`",
+    "nn.lr_scheduler": "give the optimiser a schedule as its `learning_rate`, such as "
+    "`nn.ExponentialDecayLR(...)` or `nn.piecewise_constant_lr(...)`",
+    "dataset.DataLoader": "write `dataset.GeneratorDataset(source, column_names).batch(n)`",
+    "dataset.Dataset": "write a class with `__getitem__` and `__len__`; give an object of it to "
+    "`dataset.GeneratorDataset`",
+    "device": _DEVICE,
+    "cuda": _DEVICE,
+}  # fmt: skip
+# An argument of other libraries -> names of the same here, the first that a function has.
+_KEYWORDS = {
+    "dim": ("axis",), "dims": ("axis", "axes"), "axis": ("dim",), "axes": ("axis", "dim"),
+    "keepdim": ("keep_dims", "keepdims"), "keepdims": ("keep_dims", "keepdim"),
+    "keep_dims": ("keepdim", "keepdims"),
+    "lr": ("learning_rate",), "learning_rate": ("lr",), "betas": ("beta1",),
+    "bias": ("has_bias",), "has_bias": ("bias",), "groups": ("group",), "group": ("groups",),
+    "in_features": ("in_channels",), "out_features": ("out_channels",),
+    "num_embeddings": ("vocab_size",), "embedding_dim": ("embedding_size",),
+    "inplace": (), "device": (), "requires_grad": (),
+    "params": ("parameters",), "epochs": ("epoch",), "callback": ("callbacks",),
+    "weight": ("weight_init",), "label": ("labels", "target"), "input": ("x", "logits"),
+}  # fmt: skip
+_CALLED_ATTRIBUTE = {
+    "size": "`size` is a number of elements, no method; write `x.shape[0]` for the size of axis 0",
+    "shape": "`shape` is a tuple, no method; write `x.shape` without brackets",
+    "dtype": "`dtype` is no method; write `x.dtype`",
+    "ndim": "`ndim` is no method; write `x.ndim`",
+    "T": "`T` is no method; write `x.T`",
+}  # fmt: skip
+# pattern of a message of Python -> what to write
+_SAID = {
+    r"^set_context\(\) takes 0 positional": "write `ms.set_context(mode=ms.GRAPH_MODE)`",
+    r"'NoneType' and|and 'NoneType'|'NoneType' object is not (callable|iterable)": "a value is "
+    "None: was it never set, or does a function or a `construct` end without `return`?",
+}
+_LONGEST = 160  # characters of a signature in a message
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, for messages: "int", "the class ReLU", "the method size"."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself"
+    if isinstance(value, types.MethodType):
+        return f"the method {value.__name__}, not called,"
+    if isinstance(value, types.FunctionType):
+        return f"the function {value.__name__}"
+    return type(value).__name__
+
+
+def like_keyword(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean learning_rate?" for an unknown argument, or ""."""
+    names = list(known)
+    for other in _KEYWORDS.get(name, ()):
+        if other in names:
+            return f"; did you mean {other}?"
+    meant = near(name, names)
+    return f"; did you mean {meant}?" if meant else ""
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """Return the name among `known` that is most like `name`, or ""."""
+    difflib = importlib.import_module("difflib")  # late: most programs misspell nothing
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), "")
+
+
+def arity_error(
+    owner: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+    said: str, bound: int = 0,
+) -> ArgumentError | None:  # fmt: skip
+    """Return the error for arguments that a function's signature cannot take; None if it can.
+
+    Args:
+        owner: name of the function, for the message.
+        said: Python's message.
+        bound: how many leading parameters are bound already: 1 for a method.
+    """
+    parameters = list(inspect.signature(function).parameters.values())[bound:]
+    signature = inspect.Signature(parameters)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        why = said.partition("() ")[2] or said
+    else:
+        return None
+    named = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    unknown = [k for k in kwargs if k not in named]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        why = f"got an unexpected keyword argument {unknown[0]!r}{like_keyword(unknown[0], named)}"
+    elif why.startswith("takes "):
+        why = f"takes {len(positional)} positional arguments but got {len(args)}"
+    return ArgumentError(f"{owner}: {why}; wanted {owner}({_plain(parameters)})")
+
+
+def _plain(parameters: Sequence[inspect.Parameter]) -> str:
+    """Return parameters as in a call, without annotations, cut after some of them."""
+    empty = inspect.Parameter.empty
+    made: list[str] = []
+    for p in parameters:
+        star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
+        if p.kind is p.KEYWORD_ONLY and not any(m.startswith("*") for m in made):
+            made.append("*")
+        made.append(f"{star}{p.name}" + ("" if p.default is empty else f"={p.default!r}"))
+        if len(", ".join(made)) > _LONGEST:
+            return ", ".join([*made[:-1], "..."])
+    return ", ".join(made)
+
+
+def missing_name_advice(path: str, name: str) -> str:
+    """Return "; ..." for a name that the module duograph.PATH lacks, or ""."""
+    found = _MODULE_NAMES.get(f"{path}.{name}" if path else name)
+    return f"; {found}" if found else ""
+
+
+def attribute_advice(error: BaseException) -> str:
+    """Return what to write instead, for an error that Python raised; "" if nothing is known."""
+    if isinstance(error, AttributeError):
+        return _missing_attribute(error)
+    said, source = str(error), _source(error)
+    if "Dataset' object is not subscriptable" in said:
+        return _ATTRIBUTES["Dataset"]["__getitem__"]
+    if "Dataset' object is not an iterator" in said:
+        return _ATTRIBUTES["Dataset"]["__next__"]
+    if "object is not callable" in said and re.search(r"'(int|tuple|Tensor|DType)'", said):
+        called = [n for n in re.findall(r"\.(\w+)\(", source) if n in _CALLED_ATTRIBUTE]
+        return _CALLED_ATTRIBUTE[called[0]] if called else ""
+    if said.startswith("module() takes at most 2"):  # a class derived from a module
+        name = re.search(r"\(\s*\w+\.(\w+)\s*\)", source)
+        return _MODULE_NAMES.get(f"nn.{name[1]}", "") if name else ""
+    for pattern, text in _SAID.items():
+        if re.search(pattern, said):
+            return text
+    if said.startswith("too many values to unpack") and re.search(r"\bgrad\(", source):
+        return "`ms.grad` returns the gradient alone; `ms.value_and_grad` returns the value as well"
+    return ""
+
+
+def _missing_attribute(error: AttributeError) -> str:
+    name = getattr(error, "name", None)
+    owner = getattr(error, "obj", None)
+    found = re.match(r"'(\w+)' object has no attribute '(\w+)'", str(error))
+    if found is not None:
+        name = found[2]
+    if name is None:
+        return ""
+    if isinstance(owner, types.ModuleType):
+        package, _, path = owner.__name__.partition(".")
+        return missing_name_advice(path, name).removeprefix("; ") if package == "duograph" else ""
+    classes = [c.__name__ for c in type(owner).__mro__ if c.__module__.startswith("duograph")]
+    if found is not None and not classes:
+        classes = [found[1]]
+    for each in classes:
+        said = _ATTRIBUTES.get(each, {}).get(name)
+        if said:
+            return said
+    return ""
+
+
+def _source(error: BaseException) -> str:
+    """Return the source line at which an error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)

@@ -1,0 +1,186 @@
+"""Hides the framework's own frames in tracebacks, and finds the user's line of an error.
+
+`install` registers the hooks with which Python prints uncaught exceptions. `Cell.__call__`, the
+wrappers of public functions and compiled functions call `hide_own_frames`, so that tracebacks that
+a program prints or logs itself are short as well. `errors.py` asks `user_line` for the location in
+`str(error)`. Nothing here runs unless an error is raised. The environment variable
+``DUOGRAPH_TRACEBACK=full``, or the logging level debug, keeps all frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import sys
+import threading
+from types import FrameType, TracebackType
+
+__all__ = [
+    "hide_own_frames",
+    "install",
+    "is_internal",
+    "prepare_for_printing",
+    "short",
+    "user_line",
+]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Modules whose frames are hidden below a frame of the framework, which has called them.
+_CALLED = frozenset(sys.stdlib_module_names) | {"numpy"}
+
+
+def is_internal(file: str) -> bool:
+    """Return whether a source file belongs to the installed duograph package."""
+    return file.startswith(_PACKAGE)
+
+
+def short(file: str) -> str:
+    """Return a file path for messages: relative if the file is below the working directory."""
+    if not os.path.isabs(file):
+        return file
+    try:
+        here = os.getcwd().rstrip(os.sep) + os.sep
+    except OSError:  # the folder was deleted
+        return file
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def hide_own_frames(error: BaseException, located: bool = False) -> None:
+    """Remove the framework's frames from an error's traceback, unless all frames are wanted.
+
+    Called where the error leaves the framework. If no frame of the user remains, only errors of
+    duograph, and errors whose message has a location (`located`), lose their frames: those of
+    Python may still get an explanation, see `call_errors`.
+    """
+    if error.__traceback__ is None or _wants_all():
+        return
+    kept = _visible(error.__traceback__)
+    if kept or located or _is_ours(error):
+        error.__traceback__ = _joined(kept)
+
+
+def prepare_for_printing(error: BaseException) -> None:
+    """Prepare an uncaught error for printing: hide frames in it and in the errors it came from.
+
+    An earlier error that no code of the user took part in explains nothing to the user and is left
+    out.
+    """
+    if _wants_all():
+        return
+    seen: set[int] = set()
+    pending: list[BaseException] = [error]
+    while pending:
+        found = pending.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        _advise(found)
+        kept = _visible(found.__traceback__)
+        if kept:
+            found.__traceback__ = _joined(kept)
+        for name in ("__cause__", "__context__"):
+            earlier = getattr(found, name)
+            if earlier is None:
+                continue
+            if _visible(earlier.__traceback__) or _has_notes(earlier):
+                pending.append(earlier)
+            else:
+                with contextlib.suppress(Exception):  # a user's class may refuse it
+                    suppressed = found.__suppress_context__
+                    setattr(found, name, None)
+                    found.__suppress_context__ = suppressed
+
+
+def user_line(trace: TracebackType | None) -> str:
+    """Return where the user's code was when an error was raised: "train.py:31 in step".
+
+    The innermost frame counts that is neither of the framework nor called by it. "" if there is
+    none, or if its source is in no file.
+    """
+    for tb in reversed(_visible(trace)):
+        code = tb.tb_frame.f_code
+        if _root(tb.tb_frame) in _CALLED:
+            continue
+        if code.co_filename.startswith("<"):
+            return ""
+        inside = "" if code.co_name == "<module>" else f" in {code.co_name}"
+        return f"{short(code.co_filename)}:{tb.tb_lineno}{inside}"
+    return ""
+
+
+def install() -> None:
+    """Make Python hide the framework's frames when it prints an uncaught exception."""
+    before, before_in_thread = sys.excepthook, threading.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        prepare_for_printing(error)
+        before(kind, error, error.__traceback__ if error.__traceback__ is not None else trace)
+
+    def hook_of_thread(args: threading.ExceptHookArgs) -> None:
+        error = args.exc_value
+        if error is not None:
+            prepare_for_printing(error)
+            trace = error.__traceback__
+            args = threading.ExceptHookArgs((args.exc_type, error, trace, args.thread))
+        before_in_thread(args)
+
+    sys.excepthook, threading.excepthook = hook, hook_of_thread
+
+
+def _advise(error: BaseException) -> None:
+    """Add to an error of Python what to write instead of a name that other libraries use."""
+    if not isinstance(error, (AttributeError, TypeError, ValueError)) or _is_ours(error):
+        return
+    # late: `advice` imports the exceptions, whose module imports this one
+    text = importlib.import_module(".advice", __package__).attribute_advice(error)
+    if text and sys.version_info >= (3, 11):
+        error.add_note(f"  {text}")
+    elif text:
+        sys.stderr.write(f"{text}\n")
+
+
+def _wants_all() -> bool:
+    wanted = os.environ.get("DUOGRAPH_TRACEBACK", "") == "full"
+    return wanted or logging.getLogger("duograph").isEnabledFor(logging.DEBUG)
+
+
+def _visible(trace: TracebackType | None) -> list[TracebackType]:
+    """Return the frames that a user recognises, outermost first.
+
+    Left out are those of the framework, and those of Python's library and NumPy directly below.
+    """
+    kept, below = [], False
+    while trace is not None:
+        frame = trace.tb_frame
+        if _is_own(frame):
+            below = True
+        elif not below or _root(frame) not in _CALLED:
+            below = False
+            kept.append(trace)
+        trace = trace.tb_next
+    return kept
+
+
+def _joined(frames: list[TracebackType]) -> TracebackType | None:
+    made: TracebackType | None = None
+    for tb in reversed(frames):
+        made = TracebackType(made, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return made
+
+
+def _is_own(frame: FrameType) -> bool:
+    return is_internal(frame.f_code.co_filename) or _root(frame).startswith("duograph_")
+
+
+def _root(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _is_ours(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] == "duograph"
+
+
+def _has_notes(error: BaseException) -> bool:
+    return bool(getattr(error, "__notes__", ()))

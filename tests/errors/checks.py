@@ -1,0 +1,37 @@
+"""What a message of the corpus must have, as checks that a machine can make."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+
+import duograph as ms
+from errors.corpus import Outcome, Program
+
+PACKAGE = os.path.dirname(ms.__file__)
+_OWN = re.compile(r'File "[^"]*duograph[_a-z]*/[^"]*\.py"')
+
+
+def problems(program: Program, outcome: Outcome) -> list[str]:
+    """Return what is missing in the message of a program, in words; [] if nothing is."""
+    if not outcome.kinds:
+        return ["raised nothing"]
+    found = []
+    if not set(program.raises) & set(outcome.kinds):
+        found.append(f"raised {outcome.kinds[0]}; wanted {' or '.join(program.raises)}")
+    own = [m for m in _OWN.findall(outcome.printed) if "tests/errors" not in m]
+    if own or PACKAGE in outcome.printed:
+        found.append("shows files of duograph")
+    where = f"{program.path.name}:{program.line}"
+    in_traceback = re.search(
+        rf'File "[^"]*{re.escape(program.path.name)}", line {program.line}\b', outcome.printed
+    )
+    if not in_traceback and where not in outcome.printed:
+        found.append(f"names another line than {program.line}: {program.at}")
+    if "DuographError" in outcome.kinds and where not in outcome.text:
+        found.append(f"str(error) lacks {where}")
+    found += [f"lacks {word!r}" for word in program.says if word not in outcome.text]
+    if hasattr(builtins, outcome.kinds[0]) and not outcome.text:
+        found.append("has no text")
+    return found

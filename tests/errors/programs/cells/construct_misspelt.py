@@ -1,0 +1,18 @@
+# fault: contruct instead of construct
+# raises: AttributeError
+# at: Net()(ops.ones((1, 3)))
+# says: construct | contruct
+# modes: eager
+from duograph import nn, ops
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(3, 2)
+
+    def contruct(self, x):
+        return self.fc(x)
+
+
+Net()(ops.ones((1, 3)))

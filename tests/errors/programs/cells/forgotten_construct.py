@@ -1,0 +1,15 @@
+# fault: a network without construct
+# raises: AttributeError
+# at: Net()(ops.ones((1, 3)))
+# says: construct
+# modes: eager
+from duograph import nn, ops
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(3, 2)
+
+
+Net()(ops.ones((1, 3)))

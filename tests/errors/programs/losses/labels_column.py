@@ -1,0 +1,19 @@
+# fault: labels of shape (N, 1)
+# raises: ValueError
+# at: return self.loss(logits, labels)
+# says: (4, 10) | (4, 1)
+# modes: eager graph
+import duograph as ms
+from duograph import Tensor, nn, ops
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.loss = nn.CrossEntropyLoss()
+
+    def construct(self, logits, labels):
+        return self.loss(logits, labels)
+
+
+Net()(ops.ones((4, 10)), Tensor([[1], [2], [3], [4]], ms.int32))

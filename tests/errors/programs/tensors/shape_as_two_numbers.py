@@ -1,0 +1,8 @@
+# fault: shape given as two arguments
+# raises: TypeError
+# at: x = ops.ones(3, 4)
+# says: ones
+# modes: eager
+from duograph import ops
+
+x = ops.ones(3, 4)

@@ -1,0 +1,14 @@
+# fault: the class of a callback instead of an object
+# raises: TypeError
+# at: model.train(1, data.batch(4), callbacks=ms.train.LossMonitor)
+# says: LossMonitor
+# modes: eager
+import numpy as np
+
+import duograph as ms
+from duograph import dataset, nn
+
+data = dataset.NumpySlicesDataset((np.ones((8, 3), np.float32), np.ones((8, 2), np.float32)), ["x", "y"])
+net = nn.Dense(3, 2)
+model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(1, data.batch(4), callbacks=ms.train.LossMonitor)
