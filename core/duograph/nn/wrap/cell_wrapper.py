@@ -17,7 +17,7 @@ from ...tensor import Tensor
 from ..cell import Cell
 from ..layer.basic import Identity
 from ..optim.optimizer import Optimizer
-from .data_parallel import data_parallel_reducer
+from .data_parallel import DistributedGradReducer, data_parallel_reducer
 
 __all__ = [
     "WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
@@ -220,11 +220,18 @@ class TrainOneStepCell(Cell):
             loss, grads = value_and_grad(self.network, None, self.weights, sens_param=True)(
                 *inputs, float(self.sens)
             )
-        grads = self.grad_reducer(grads)
+        grads = self._combined(grads)
         self.optimizer(grads)
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, grads, strict=True)}
         return loss
+
+    def _combined(self, grads: Any) -> Any:
+        """Return the gradients of all ranks: this rank's parts where nothing needs the others."""
+        reducer, sharding = self.grad_reducer, self.optimizer.sharding
+        if sharding is None or self.return_grad or not isinstance(reducer, DistributedGradReducer):
+            return reducer(grads)
+        return reducer.parts(grads, sharding)
 
 
 class ParameterUpdate(Cell):

@@ -17,10 +17,9 @@ from ...parameter import Parameter
 from ...ranks.world import WORLD_NAMES, world
 from ...tensor import Tensor
 from ..cell import Cell
+from ..optim.sharding import Sharding, buckets
 
 __all__ = ["DistributedGradReducer", "data_parallel_reducer"]
-
-BUCKET_BYTES = 25 * 2**20
 
 
 class DistributedGradReducer(Cell):
@@ -84,27 +83,39 @@ class DistributedGradReducer(Cell):
             return grads
         found: list[Any] = []
         for bucket in buckets(grads):
-            found += reduced("DistributedGradReducer", bucket, "sum", self.group)
-        if self.mean:
-            found = [ops.mul(g, 1.0 / self.degree) for g in found]
-        return tuple(found)
+            found += self._whole(bucket)
+        return self._scaled(found)
+
+    def parts(self, grads: Sequence[Tensor], sharding: Sharding) -> tuple[Tensor, ...]:
+        """Return the combinations of gradients, of which this rank needs its parts alone.
+
+        Args:
+            grads: one for each Parameter.
+            sharding: says which Parameters have parts; gradients of the others are returned whole.
+        """
+        found: list[Any] = [None] * len(grads)
+        for sharded in (False, True):
+            positions = [i for i, s in enumerate(sharding.sharded) if s is sharded]
+            reduce = sharding.reduce_scatter if sharded else self._whole
+            at = 0
+            for bucket in buckets([grads[i] for i in positions]):
+                for g in reduce(bucket):
+                    found[positions[at]] = g
+                    at += 1
+        return self._scaled(found)
+
+    def _whole(self, bucket: Sequence[Tensor]) -> Sequence[Tensor]:
+        return reduced("DistributedGradReducer", bucket, "sum", self.group)
+
+    def _scaled(self, found: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        if not self.mean:
+            return tuple(found)
+        return tuple(ops.mul(g, 1.0 / self.degree) for g in found)
 
 
-def buckets(grads: Sequence[Tensor], most: int = BUCKET_BYTES) -> list[list[Tensor]]:
-    """Split tensors into runs of at most `most` bytes, a larger tensor alone."""
-    runs: list[list[Tensor]] = []
-    room = 0
-    for grad in grads:
-        nbytes = grad.size * grad.itemsize
-        if not runs or nbytes > room:
-            runs.append([])
-            room = most
-        runs[-1].append(grad)
-        room -= nbytes
-    return runs
-
-
-def data_parallel_reducer(weights: Sequence[Parameter], network: Cell) -> Cell | None:
+def data_parallel_reducer(
+    weights: Sequence[Parameter], network: Cell
+) -> DistributedGradReducer | None:
     """Return the reducer of a training step, or None if gradients are not combined.
 
     With `parameter_broadcast` the Parameters of the network take the values of rank 0.
