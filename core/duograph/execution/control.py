@@ -414,7 +414,7 @@ def _random(node: ControlNode) -> HandleFunction:
 
 @_rule("start_collective")
 def _start_collective(node: ControlNode) -> HandleFunction:
-    kind, options, group = (node.attributes[k] for k in ("kind", "options", "group"))
+    name, options, group = (node.attributes[k] for k in ("collective", "options", "group"))
     types = [t for t in node.types if isinstance(t, TensorType)]
     backend, index = node.backend, node.device.index
 
@@ -423,7 +423,7 @@ def _start_collective(node: ControlNode) -> HandleFunction:
             np.ascontiguousarray(from_device(backend, h, t.shape, t.dtype.np, index))
             for h, t in zip(handles, types, strict=True)
         ]
-        return start(kind, options, group, arrays)
+        return start(name, options, group, arrays)
 
     return run
 

@@ -1,12 +1,12 @@
 """Pass: starts collectives as soon as their operands are known, and waits where results are read.
 
-    %5 = mul(%0, %1)                     %5 = mul(%0, %1)
-    %6 = mul(%0, %2)                     %8 = start_collective(%5)
-    %7, %8 = all_reduce(%5, %6)    ->    %6 = mul(%0, %2)
-    %9 = add(%8, %3)                     %9 = start_collective(%6)
-                                         (%11,) = finish_collective(%9)
-                                         %9 = add(%11, %3)
-                                         (%10,) = finish_collective(%8)
+    %2 = neg(%0)                     %2 = neg(%0)
+    %3 = exp(%1)                     %7 = start_collective(%2)
+    %4, %5 = all_reduce(%2, %3)      %3 = exp(%1)
+    %6 = add(%4, %4)           ->    %8 = start_collective(%3)
+                                     %4, = finish_collective(%7)
+                                     %6 = add(%4, %4)
+                                     %5, = finish_collective(%8)
 
 Collectives of one kind that follow each other form a run. Its tensors are put in buckets in the
 order in which the program computes them, so that a gradient does not wait for those of earlier
@@ -127,7 +127,7 @@ class _Overlap:
             op, group, common = run.key
             options = tuple(i.option for i in bucket) if op is all_gather_parts else (common,)
             started = self._value(OBJECT)
-            attributes = {"kind": op.name, "options": options, "group": group}
+            attributes = {"collective": op.name, "options": options, "group": group}
             operands = tuple(i.operand for i in bucket)
             start = GraphNode(
                 start_collective, operands, attributes, (started,), True, run.node.span
@@ -135,10 +135,9 @@ class _Overlap:
             self.earliest = max(self.earliest, bucket[-1].ready)
             self.starts.setdefault(self.earliest, []).append(start)
             results = tuple(i.result for i in bucket)
-            kinds = tuple(self.types[r] for r in results)
-            finish = GraphNode(
-                finish_collective, (started,), {"results": kinds}, results, False, run.node.span
-            )
+            kinds = [k for r in results if isinstance(k := self.types[r], TensorType)]
+            made = {"shapes": tuple(k.shape for k in kinds), "dtype": kinds[0].dtype}
+            finish = GraphNode(finish_collective, (started,), made, results, False, run.node.span)
             self.finishes.append((finish, last))
 
     def _buckets(self, items: Sequence[_Item]) -> list[list[_Item]]:

@@ -291,12 +291,18 @@ class Model:
             p.cur_step_num += 1
             p.train_dataset_element = batch
             cb.call("on_train_step_begin", run)
-            p.net_outputs = network(*batch)
+            with self._numbers_of_the_rank():
+                p.net_outputs = network(*batch)
             if self._loss_scale_manager is not None and isinstance(p.net_outputs, tuple):
                 self._loss_scale_manager.update_loss_scale(bool(p.net_outputs[1]))
             cb.call("on_train_step_end", run)
             if run.get_stop_requested():
                 break
+
+    def _numbers_of_the_rank(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context of a step: under DATA_PARALLEL ranks draw different numbers."""
+        several = get_auto_parallel_context("parallel_mode") == "data_parallel" and get_group_size()
+        return micro_batch(get_rank()) if several > 1 else contextlib.nullcontext()
 
     # ---- evaluation and prediction --------------------------------------------------------------
 
