@@ -6,12 +6,15 @@ User code creates it. It owns the loop over epochs and batches; callbacks receiv
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from .. import context
 from ..amp import build_train_network
 from ..call_errors import explaining
+from ..communication import get_group_size, get_rank, micro_batch
+from ..context import get_auto_parallel_context
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
 from ..nn.metrics.base import Metric
@@ -301,8 +304,10 @@ class Model:
 
     def _numbers_of_the_rank(self) -> contextlib.AbstractContextManager[None]:
         """Return the context of a step: under DATA_PARALLEL ranks draw different numbers."""
-        several = get_auto_parallel_context("parallel_mode") == "data_parallel" and get_group_size()
-        return micro_batch(get_rank()) if several > 1 else contextlib.nullcontext()
+        shared = get_auto_parallel_context("parallel_mode") == "data_parallel"
+        if not shared or get_group_size() == 1:
+            return contextlib.nullcontext()
+        return micro_batch(get_rank())
 
     # ---- evaluation and prediction --------------------------------------------------------------
 
