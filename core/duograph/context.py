@@ -366,6 +366,10 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         device_num: number of ranks; default that of the world.
         global_rank: recorded; the launcher decides.
         parameter_broadcast: whether training steps start from the Parameters of rank 0.
+        enable_parallel_optimizer: whether each rank stores and updates a part of the state of
+            optimisers that are made from now on.
+        parallel_optimizer_config: dictionary; ``parallel_optimizer_threshold`` is the size of a
+            Parameter in KiB, 64 by default, from which on ranks share its update.
 
     The other options of MindSpore are recorded with one warning. So is any `parallel_mode` in a
     single process, where it changes nothing.
@@ -401,17 +405,45 @@ def _check_parallel(key: str, value: object) -> None:
                 "wanted 'data_parallel', the only way to share work among ranks here, or "
                 "'stand_alone'"
             )
-    elif key in ("gradients_mean", "parameter_broadcast"):
+    elif key in ("gradients_mean", "parameter_broadcast", "enable_parallel_optimizer"):
         if not isinstance(value, bool):
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got {key}={value!r}; wanted True or False"
             )
+    elif key == "parallel_optimizer_config":
+        _check_sharding(value)
     elif key in ("device_num", "global_rank"):
         least = int(key == "device_num")
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got {key}={value!r}; wanted an int of {least} or more"
             )
+
+
+_SHARDING = {
+    "parallel_optimizer_threshold": 0, "optimizer_weight_shard_size": -1,
+    "gradient_accumulation_shard": 0,
+}  # fmt: skip
+
+
+def _check_sharding(config: object) -> None:
+    """Raise unless this is a `parallel_optimizer_config`."""
+    if not isinstance(config, dict) or not set(config) <= set(_SHARDING):
+        raise ArgumentValueError(
+            f"set_auto_parallel_context: got parallel_optimizer_config={config!r}; wanted a "
+            f"dictionary with some of the keys {', '.join(_SHARDING)}"
+        )
+    for key, value in config.items():
+        if not isinstance(value, int) or value < _SHARDING[key]:
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got {value!r} for {key}; wanted an int of "
+                f"{_SHARDING[key]} or more"
+            )
+    if config.get("gradient_accumulation_shard"):
+        raise UnsupportedOpError(
+            "set_auto_parallel_context: got gradient_accumulation_shard=True; gradients are not "
+            "accumulated in parts; wanted False"
+        )
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:

@@ -48,6 +48,7 @@ def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option
 
 
 _RANKS = "says how training steps combine the gradients of several ranks"
+_STATE = "says how ranks share the state and the update of an optimiser"
 _ONE = "one process runs on one device, so nothing is distributed"
 # optimiser primitives; they update their Parameters in one step, as a lock would have them do
 _LOCKED_PRIMITIVES = (
@@ -149,6 +150,8 @@ _CONTEXT = (
         ("parallel_mode", _RANKS, "ms.ParallelMode.DATA_PARALLEL", "stand_alone"),
         ("gradients_mean", _RANKS, "True", False),
         ("parameter_broadcast", _RANKS, "True", False),
+        ("enable_parallel_optimizer", _STATE, "True", False),
+        ("parallel_optimizer_config", _STATE, "{'parallel_optimizer_threshold': 0}"),
         ("device_num", "must be the number of ranks, where gradients are combined", "8", 1),
         ("global_rank", "is recorded; the launcher numbers the ranks", "1", 0),
     ),
@@ -161,8 +164,6 @@ _CONTEXT = (
         ("strategy_ckpt_save_file", _ONE, "'f'", ""),
         ("full_batch", _ONE, "True", False),
         ("dataset_strategy", _ONE, "'full_batch'", "data_parallel"),
-        ("enable_parallel_optimizer", _ONE, "True", False),
-        ("parallel_optimizer_config", _ONE, "{}"),
         ("enable_alltoall", _ONE, "True", False),
         ("all_reduce_fusion_config", _ONE, "[1]"),
         ("pipeline_stages", _ONE, "2", 1),
@@ -374,7 +375,8 @@ _LAYERS = (
         ("storage_format", "a backend chooses the layout of its buffers", "'NC1HWC0'", ""),
     ),
     *_rows(
-        WORKS, "Parameter", ("parallel_optimizer", "one process updates all of it", "False", True)
+        WORKS, "Parameter",
+        ("parallel_optimizer", "whether ranks may share its update", "False", True),
     ),
     *_rows(MOOT, "nn.Cell.shard", ("", _ONE)),
     *_rows(MOOT, "nn.Cell.init_parameters_data", ("auto_parallel_mode", _ONE, "True", False)),

@@ -6,6 +6,7 @@ module knows nothing of Cells.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -22,10 +23,24 @@ from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array, is_recorded
 
-__all__ = ["Parameter", "ParameterTuple"]
+__all__ = ["Parameter", "ParameterTuple", "Part"]
 
 Value: TypeAlias = "Tensor | Array | float | Iterable[object]"
 Init: TypeAlias = "Initializer | Tensor | str | float"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What a Parameter that holds a part of a tensor says about the whole; checkpoints read it.
+
+    Attributes:
+        shape: of the whole tensor.
+        rank, size: whose part it is, and of how many.
+    """
+
+    shape: tuple[int, ...]
+    rank: int
+    size: int
 
 
 class Parameter(Tensor):
@@ -53,6 +68,7 @@ class Parameter(Tensor):
     """
 
     _recording: int = 0
+    part: Part | None = None  # set where it holds one rank's part of a tensor
 
     def __init__(
         self,
@@ -205,6 +221,7 @@ class Parameter(Tensor):
         made.requires_grad = self.requires_grad
         made.layerwise_parallel = self.layerwise_parallel
         made.parallel_optimizer = self.parallel_optimizer
+        made.part = self.part
         return made
 
     def __repr__(self) -> str:

@@ -8,7 +8,8 @@ the position by one, whether its result is used or not. Nothing here runs on a d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = [
     "next_state",
     "on_seed",
     "philox",
+    "random_stream",
     "seed",
     "set_rng_state",
     "set_seed",
@@ -108,6 +110,7 @@ class Generator:
         self._lock = new_lock()
         self._seed = int.from_bytes(os.urandom(8), "little")
         self._position = 0
+        self._streams: dict[int, Generator] = {}
 
     def manual_seed(self, seed: object) -> Generator:
         """Reset a random generator to a given seed, and return the generator.
@@ -119,7 +122,20 @@ class Generator:
         value = _checked_seed("manual_seed", seed)
         with self._lock:
             self._seed, self._position = value, 0
+            self._streams.clear()
         return self
+
+    def stream(self, index: int) -> Generator:
+        """Return generator number `index` of those that share the seed and no positions.
+
+        It is the same object until the seed or the state is set.
+        """
+        with self._lock:
+            found = self._streams.get(index)
+            if found is None:
+                found = self._streams[index] = Generator()
+                found._seed, found._position = self._seed, (index + 1) << 40
+            return found
 
     def seed(self) -> int:
         """Reset a random generator to a seed from the operating system; return the seed."""
@@ -153,6 +169,7 @@ class Generator:
         with self._lock:
             self._seed = int.from_bytes(data[:8], "little")
             self._position = int.from_bytes(data[8:], "little")
+            self._streams.clear()
 
     def take(self) -> tuple[int, int]:
         """Return the generator's (seed, position) for one random op; advance the position."""
@@ -171,6 +188,17 @@ default_generator = Generator()
 def _global_generator() -> Generator:
     """Return the global generator; threads that act as ranks have one each."""
     return thread_state.generator or default_generator
+
+
+@contextmanager
+def random_stream(index: int) -> Iterator[None]:
+    """Context manager within which this thread's random ops draw from a stream of the generator."""
+    before = thread_state.generator
+    thread_state.generator = _global_generator().stream(index)
+    try:
+        yield
+    finally:
+        thread_state.generator = before
 
 
 def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ._locks import new_lock
 
 if TYPE_CHECKING:
+    from .autodiff.tape import LeafListener
     from .nn.cell import Cell
     from .op import Builder
     from .pages import Page
@@ -163,6 +164,8 @@ class _ThreadState(threading.local):
         world: the ranks of which this thread is one (`ranks.World`); None in threads that belong to
             the world of the process.
         generator: the thread's own random generator; None: it uses that of the process.
+        leaf_listener: is told of gradients by the thread's next backward pass, as soon as they are
+            complete (`autodiff.tape.LeafListener`); None: nobody is.
         recorded_writes: tensors, by id, to which a recorded value was written in place. The end of
             the thread's outermost derivative detaches them from the tape.
     """
@@ -173,6 +176,7 @@ class _ThreadState(threading.local):
     device: Device | None = None
     world: World | None = None
     generator: Generator | None = None
+    leaf_listener: LeafListener | None = None
 
     def __init__(self) -> None:
         self.recorded_writes: dict[int, weakref.ref[Tensor]] = {}

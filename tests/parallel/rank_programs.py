@@ -13,7 +13,7 @@ from collections.abc import Callable
 import duograph as ms
 import numpy as np
 from duograph import nn, ops
-from duograph.communication import get_group_size, get_rank, init, tree_sum
+from duograph.communication import get_group_size, get_rank, init, micro_batch, tree_sum
 
 BATCH = 8
 STEPS = 3
@@ -55,6 +55,42 @@ class LSTM(nn.Cell):
         return self.head(out[:, -1])
 
 
+class Block(nn.Cell):
+    """The block of ResNet-18: two convolutions, and a projection where the size changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.main = nn.SequentialCell(
+            nn.Conv2d(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs), nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3), nn.BatchNorm2d(outputs),
+        )  # fmt: skip
+        self.down: nn.Cell = nn.Identity()
+        if stride > 1 or inputs != outputs:
+            self.down = nn.SequentialCell(
+                nn.Conv2d(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs)
+            )
+
+    def construct(self, x: ms.Tensor) -> ms.Tensor:
+        return ops.relu(self.main(x) + self.down(x))
+
+
+def _resnet() -> nn.Cell:
+    """ResNet-18 with few channels: four stages of two blocks."""
+    widths = (3, 4, 5, 6)
+    blocks = [
+        Block(widths[max(i - 1, 0)] if first else width, width, 2 if first and i else 1)
+        for i, width in enumerate(widths) for first in (True, False)
+    ]  # fmt: skip
+    return nn.SequentialCell(
+        nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Dense(6, 3),
+    )  # fmt: skip
+
+
+def _dropout() -> nn.Cell:
+    return nn.SequentialCell(nn.Dense(6, 9), nn.Dropout(p=0.5), nn.Tanh(), nn.Dense(9, 3))
+
+
 def _mlp() -> nn.Cell:
     return nn.SequentialCell(nn.Dense(6, 9), nn.Tanh(), nn.Dense(9, 3))
 
@@ -73,6 +109,8 @@ _tokens = _random.integers(0, 11, (BATCH, 7)).astype(np.int32)
 NETWORKS: dict[str, tuple[Callable[[], nn.Cell], np.ndarray, np.ndarray]] = {
     "mlp": (_mlp, _random.normal(size=(BATCH, 6)).astype(np.float32), _labels),
     "conv": (_conv, _random.normal(size=(BATCH, 2, 6, 6)).astype(np.float32), _labels),
+    "resnet": (_resnet, _random.normal(size=(BATCH, 2, 8, 8)).astype(np.float32), _labels),
+    "dropout": (_dropout, _random.normal(size=(BATCH, 6)).astype(np.float32), _labels),
     "gpt": (Attention, _tokens[:, :-1], _tokens[:, 1:]),
     "lstm": (LSTM, _random.normal(size=(BATCH, 4, 5)).astype(np.float32), _labels),
 }
@@ -91,17 +129,24 @@ def _trained(optimizer: nn.Optimizer) -> list[np.ndarray]:
     return [p.asnumpy() for p in optimizer.parameters]
 
 
-def data_parallel(name: str) -> list[np.ndarray]:
-    """Train on this rank's share of each batch; return the Parameters."""
+def data_parallel(name: str, sharded: bool = False) -> list[np.ndarray]:
+    """Train on this rank's share of each batch; return the Parameters.
+
+    `sharded`: each rank updates its part of them.
+    """
     init()
     rank, size = get_rank(), get_group_size()
-    ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+    ms.set_auto_parallel_context(
+        parallel_mode="data_parallel", gradients_mean=True, enable_parallel_optimizer=sharded,
+        parallel_optimizer_config={"parallel_optimizer_threshold": 0},
+    )  # fmt: skip
     net, optimizer, data, labels = _network(name)
     step = nn.TrainOneStepCell(net, optimizer).set_train()
     n = BATCH // size
     mine = slice(rank * n, (rank + 1) * n)
     for _ in range(STEPS):
-        step(ms.Tensor(data[mine]), ms.Tensor(labels[mine]))
+        with micro_batch(rank):
+            step(ms.Tensor(data[mine]), ms.Tensor(labels[mine]))
     return _trained(optimizer)
 
 
@@ -116,7 +161,8 @@ def micro_batches(name: str, count: int) -> list[np.ndarray]:
         parts = []
         for i in range(rank * own, (rank + 1) * own):
             rows = slice(i * n, (i + 1) * n)
-            parts.append(gradients(ms.Tensor(data[rows]), ms.Tensor(labels[rows]))[1])
+            with micro_batch(i):
+                parts.append(gradients(ms.Tensor(data[rows]), ms.Tensor(labels[rows]))[1])
         sums = reducer(tuple(tree_sum(column) for column in zip(*parts, strict=True)))
         optimizer(tuple(g * (1 / count) for g in sums))
     return _trained(optimizer)
@@ -128,7 +174,8 @@ def main(folder: pathlib.Path) -> None:
     for name in NETWORKS:
         for mode in (EAGER, COMPILED):
             ms.set_context(mode=mode, jit_level="O0")
-            for i, value in enumerate(data_parallel(name)):
+            sharded = name == "gpt"
+            for i, value in enumerate(data_parallel(name, sharded)):
                 found[f"{name} {mode} {i}"] = value
     np.savez(folder / f"{get_rank()}.npz", **found)
 

@@ -233,7 +233,7 @@ def test_ranks_train_to_the_bits_of_one_process(name: str, size: int, mode: int)
 
 
 @pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("name", ["mlp", "gpt"])
+@pytest.mark.parametrize("name", NETWORKS)
 def test_the_number_of_ranks_does_not_matter(name: str, size: int) -> None:
     expected = one_process(name, 4)
     for trained in run_ranks(programs.micro_batches, size, name, 4):

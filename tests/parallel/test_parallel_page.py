@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+from typing import Any
 
+import duograph as ms
 import pytest
+from duograph_collectives.local import run_ranks
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "parallel.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
@@ -35,6 +39,22 @@ def test_steps_of_the_user_and_threads(capsys: pytest.CaptureFixture[str]) -> No
     step = names["step"]
     assert callable(step)
     exec("loss = step(ms.ops.ones((2, 3), ms.float32), ms.ops.ones((2, 1), ms.float32))", names)
-    exec(BLOCKS[2], {})
+    exec(BLOCKS[3], {})
     (printed,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.S)
     assert capsys.readouterr().out == printed
+
+
+def test_checkpoints_in_shards() -> None:
+    """The block runs on two ranks, and then goes on in one process, of which it is written."""
+    names: dict[str, Any] = {}
+    definitions = BLOCKS[2].split("begins =")[0]
+    exec(definitions, names)
+    shutil.rmtree(names["folder"], ignore_errors=True)
+    try:
+        assert run_ranks(names["train"], 2, 3) == [0, 0]
+        assert names["train"](5) == 3
+        exec(BLOCKS[2], names)
+        assert names["begins"] == [5, 5]
+    finally:
+        shutil.rmtree(names["folder"], ignore_errors=True)
+        ms.reset_auto_parallel_context()

@@ -27,7 +27,18 @@ from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
 
-__all__ = ["Edge", "Leaf", "Node", "Output", "Plan", "backward", "edge_of", "fitted", "handle_of"]
+__all__ = [
+    "Edge",
+    "Leaf",
+    "LeafListener",
+    "Node",
+    "Output",
+    "Plan",
+    "backward",
+    "edge_of",
+    "fitted",
+    "handle_of",
+]
 
 _sequence = itertools.count(1)
 next_sequence = _sequence.__next__
@@ -103,6 +114,19 @@ class Plan(Protocol):
     def run(
         self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
     ) -> Sequence[Any]: ...
+
+
+class LeafListener(Protocol):
+    """Interface of what a backward pass tells of gradients before all of them are complete.
+
+    `complete(position, handle)` gets the cotangent of the leaf at a position, a buffer handle, once
+    no visit can change it; leaves without one, or with hooks, are not reported. `poll()` is called
+    before each visit.
+    """
+
+    def complete(self, position: int, handle: Handle) -> None: ...
+
+    def poll(self) -> None: ...
 
 
 class Node:
@@ -200,8 +224,17 @@ def backward(
         if edge is not None and value is not None:
             give(edge, value)
     slots_of: dict[Node, list[Any]] = {}  # cotangents of the results of nodes with several
+    listener = None if create_graph else thread_state.leaf_listener
+    pending: list[tuple[int, int]] = []
+    if listener is not None:
+        thread_state.leaf_listener = None  # backward passes inside this one are none of its own
+        pending = _last_uses([edge for edge, _ in outputs], leaves, start)
     while heap:
         edge = pop(heap)[1]
+        if listener is not None:
+            while pending and pending[-1][0] > edge.seq:
+                _tell(listener, leaves, pending.pop()[1], get)
+            listener.poll()
         value = take(edge)
         if edge.hooks:
             value = _run_hooks(edge, value, create_graph)
@@ -240,7 +273,47 @@ def backward(
             slots = slots_of[node]
             have = slots[edge.index]
             slots[edge.index] = value if have is None else accumulate(edge, have, value)
+    if listener is not None:
+        while pending:
+            _tell(listener, leaves, pending.pop()[1], get)
     return [_at_leaf(leaf, get(leaf), create_graph) for leaf in leaves]
+
+
+def _last_uses(
+    outputs: Sequence[Edge | None], leaves: Sequence[Edge], start: int
+) -> list[tuple[int, int]]:
+    """Return (sequence number, position) of leaves: of the last node to be visited that reads one.
+
+    They are sorted by that number; leaves that no node reads are left out.
+    """
+    positions = {leaf: i for i, leaf in enumerate(leaves)}
+    found: dict[int, int] = {}
+    seen: set[Edge] = set()
+    waiting = [edge for edge in outputs if edge is not None]
+    while waiting:
+        edge = waiting.pop()
+        node = edge.node if isinstance(edge, Output) else edge
+        if node in seen or not isinstance(node, Node) or node.seq < start:
+            continue
+        seen.add(node)
+        for parent in node.parents:
+            if parent is None:
+                continue
+            i = positions.get(parent)
+            if i is None:
+                waiting.append(parent)
+            else:
+                found[i] = min(found.get(i, node.seq), node.seq)
+    return sorted((seq, i) for i, seq in found.items())
+
+
+def _tell(
+    listener: LeafListener, leaves: Sequence[Edge], position: int, get: Callable[[Edge], Any]
+) -> None:
+    """Report the cotangent of a leaf that is complete."""
+    handle = get(leaves[position])
+    if handle is not None and not leaves[position].hooks:
+        listener.complete(position, handle)
 
 
 def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:

@@ -43,6 +43,7 @@ __all__ = [
     "naming",
     "shown_value",
     "to_device",
+    "on_device",
 ]
 
 # Methods that `Backend` declares and a subclass must define.
@@ -401,6 +402,16 @@ def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> 
     if handle is None:
         raise BackendError(f"{backend.name}: copy_in() returned None; wanted a handle")
     return handle
+
+
+def on_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+    """Return the buffer handle of a host array that nobody else holds, with a copy if it must be.
+
+    Raises:
+        BackendError: as `to_device`.
+    """
+    handle = backend.from_host(array, device_id)
+    return to_device(backend, np.ascontiguousarray(array), device_id) if handle is None else handle
 
 
 def from_device(

@@ -7,12 +7,14 @@ the functions that communicate tensors.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 
 from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
+from ..random_state import random_stream
 from ..ranks.world import WORLD_NAMES, Group, World, world
 from ..tensor import Tensor
 
@@ -29,6 +31,7 @@ __all__ = [
     "get_world_rank_from_group_rank",
     "get_group_rank_from_world_rank",
     "tree_sum",
+    "micro_batch",
     "GlobalComm",
     "HCCL_WORLD_COMM_GROUP",
     "NCCL_WORLD_COMM_GROUP",
@@ -238,6 +241,38 @@ def tree_sum(tensors: Sequence[Tensor]) -> Tensor:
         pairs = [level[i] + level[i + 1] for i in range(0, len(level) - 1, 2)]
         level = pairs + level[len(pairs) * 2 :]
     return level[0]
+
+
+def micro_batch(index: int) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which random ops draw the numbers of one micro-batch of the whole batch.
+
+    Each micro-batch has a sequence of its own, which goes on at the next step. So dropout has the
+    same masks wherever a micro-batch runs: on four ranks that call ``micro_batch(get_rank())``, and
+    in one process that calls it for 0 to 3. `Model.train` uses the rank under DATA_PARALLEL.
+
+    Args:
+        index: number of the micro-batch in the batch of all ranks, 0 or more.
+
+    Raises:
+        TypeError: not an int.
+        ValueError: below 0, or 2 ** 23 or more.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph.communication import micro_batch
+        >>> ms.set_seed(1)
+        >>> with micro_batch(0):
+        ...     a = ms.ops.rand(2)
+        >>> with micro_batch(1):
+        ...     b = ms.ops.rand(2)
+        >>> bool((a == b).any())
+        False
+    """
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise ArgumentError(f"micro_batch: got {index!r}; wanted an int")
+    if not 0 <= index < 2**23:
+        raise ArgumentValueError(f"micro_batch: got {index}; wanted 0 to {2**23 - 1}")
+    return random_stream(index)
 
 
 def _name(owner: str, group: object) -> str:

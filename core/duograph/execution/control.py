@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .._locks import new_lock
-from ..backend.plugin_checks import from_device, to_device
+from ..backend.plugin_checks import from_device, on_device, to_device
 from ..backend.prepared import HandleFunction
 from ..backend.protocol import Backend
 from ..context import settings
@@ -24,7 +24,9 @@ from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, NamedGraph
+from ..ops.split_collectives import start
 from ..placement import commit
+from ..ranks.buckets import Started
 from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
@@ -407,6 +409,35 @@ def _random(node: ControlNode) -> HandleFunction:
     take = node.attributes["take"].function
     copy_in, index = node.copy_in, node.device.index
     return lambda: copy_in(np.array(take()), index)
+
+
+# ---- collectives ---------------------------------------------------------------------------------
+
+
+@_rule("start_collective")
+def _start_collective(node: ControlNode) -> HandleFunction:
+    name, options, group = (node.attributes[k] for k in ("collective", "options", "group"))
+    types = [t for t in node.types if isinstance(t, TensorType)]
+    backend, index = node.backend, node.device.index
+
+    def run(*handles: object) -> object:
+        arrays = [
+            np.ascontiguousarray(from_device(backend, h, t.shape, t.dtype.np, index))
+            for h, t in zip(handles, types, strict=True)
+        ]
+        return start(name, options, group, arrays)
+
+    return run
+
+
+@_rule("finish_collective")
+def _finish_collective(node: ControlNode) -> HandleFunction:
+    backend, index = node.backend, node.device.index
+
+    def run(started: Started) -> object:
+        return tuple([on_device(backend, array, index) for array in started.finish()])
+
+    return run
 
 
 # The names of the ops that run in Python.

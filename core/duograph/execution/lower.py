@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from .. import context as settings_of
 from ..backend import observers, registry
+from ..backend.plugin_checks import checked_reason
 from ..backend.prepared import HandleFunction
 from ..backend.program import Instruction, Step
 from ..backend.protocol import Backend
-from ..effects import Random
+from ..effects import Communicates, Random
 from ..ir.control import is_single_op
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
@@ -24,8 +25,10 @@ from .executable import Executable, InvariantPart, link_steps
 from .invariant_steps import Partition, partition, share_packed_operands
 from .lowering import Lowering, RegionCalls
 from .native_program import compiled_graph, native_program
+from .optional_methods import answer
 from .producer_consumer import fuse_producer_consumer
 from .regions import cannot_compile, compile_regions
+from .segments import native_segments
 
 __all__ = ["lower", "lower_closed", "lower_program"]
 
@@ -212,6 +215,21 @@ class _GraphLowering:
             return None  # Python could change the state during the call
         return partition(work.steps, set(state), set(work.constants), work.sizes, set(self.outputs))
 
+    def _segments(self, instructions: Sequence[Instruction], notes: list[str]) -> list[Instruction]:
+        """Make native calls of what is between the collectives of a program."""
+        work = self.work
+        reason = answer(
+            work.backend, "links", lambda: checked_reason(work.backend.links(self.device.index))
+        )
+        if reason is not None:
+            return list(instructions)
+        found, count = native_segments(
+            instructions, self.outputs, work.sizes, work.constants, work.types, work.backend,
+            self.device, "O1",
+        )  # fmt: skip
+        notes.append(f"{count} native calls between collectives and other Python")
+        return found
+
     # The executable of the steps of every call.
     def _rest(self, found: Partition, updates: Mapping[int, int]) -> Executable:
         rest = self._linked(found.rest, found.kept, [], updates)
@@ -246,5 +264,7 @@ class _GraphLowering:
             )
             if native is not None:
                 return native
+        if self.level != "O0" and not self.observed and Communicates() in self.graph.effects:
+            instructions = self._segments(instructions, notes)
         run = work.stepwise(self.graph, instructions, further, self.outputs)
         return None if run is None else Executable(run)

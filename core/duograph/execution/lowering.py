@@ -30,6 +30,7 @@ from .half_precision import float32_body
 from .kernel_checks import checked_step
 from .kernel_choice import fallback, kernel
 from .observed import watched_steps
+from .segments import polling
 
 __all__ = ["Lowering", "RegionCalls"]
 
@@ -422,6 +423,8 @@ class Lowering:
                 )
                 steps.append(Step(PreparedCall(fresh), (), (slot,), True))
                 slots[position] = slot
+        if any(step.name == "start_collective" for step in steps):
+            steps = polling(steps)
         return link_steps(
             steps,
             graph.n_params,

@@ -19,6 +19,7 @@ from ..effects import Communicates
 from ..errors import GradientError, ShapeError
 from ..ir.graph import Graph, GraphNode
 from ..op import op
+from ..ranks.buckets import start_all_reduce
 from ..ranks.world import world
 from ..tensor import Tensor
 from ..types import TensorType
@@ -26,19 +27,20 @@ from .comparison import equal
 from .creation import cast
 from .elementwise import mul
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast_from", "receive", "reduce_scatter",
-           "send"]  # fmt: skip
+__all__ = ["OPTIONS", "all_gather", "all_reduce", "all_to_all", "broadcast_from", "receive",
+           "reduce_scatter", "runnable", "send"]  # fmt: skip
 
-_OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, Any] = {
     "composite": False, "graph_only": True, "host_fallback": True, "effects": (Communicates(),),
 }  # fmt: skip
 
 
-def _runnable(x: Tensor | TensorType) -> np.ndarray:
+def runnable(x: Tensor | TensorType) -> np.ndarray:
+    """Return a host array with the layout that transfers need."""
     return np.ascontiguousarray(x)
 
 
-@op(name="all_reduce", **_OPTIONS)
+@op(name="all_reduce", **OPTIONS)
 def all_reduce(inputs: Sequence[Tensor], reduction: str, group: str, size: int):
     """Graph op: the reductions of tensors over the ranks of a group.
 
@@ -58,8 +60,7 @@ def _(types, reduction, group, size):
 @all_reduce.reference
 def _(arrays, reduction, group, size):
     found = world().group("all_reduce", group)
-    started = [found.start_all_reduce(_runnable(x), reduction) for x in arrays]
-    return tuple(found.finish(operation) for operation in started)
+    return tuple(start_all_reduce(found, [runnable(x) for x in arrays], reduction).finish())
 
 
 @all_reduce.bprop
@@ -74,7 +75,7 @@ def _(inputs, out, dout, reduction, group, size):
     )
 
 
-@op(name="all_gather", **_OPTIONS)
+@op(name="all_gather", **OPTIONS)
 def all_gather(x: Tensor, group: str, size: int):
     """Graph op: the tensors (n, ...) of all ranks, concatenated to (size * n, ...)."""
 
@@ -88,7 +89,7 @@ def _(x, group, size):
 
 @all_gather.reference
 def _(x, group, size):
-    return world().group("all_gather", group).all_gather(_runnable(x))
+    return world().group("all_gather", group).all_gather(runnable(x))
 
 
 @all_gather.bprop
@@ -96,7 +97,7 @@ def _(x, out, dout, group, size):
     return (reduce_scatter(dout, reduction="sum", group=group, size=size),)
 
 
-@op(name="reduce_scatter", **_OPTIONS)
+@op(name="reduce_scatter", **OPTIONS)
 def reduce_scatter(x: Tensor, reduction: str, group: str, size: int):
     """Graph op: the part of this rank, (n, ...), of the reduction of tensors (size * n, ...)."""
 
@@ -113,7 +114,7 @@ def _(x, reduction, group, size):
 
 @reduce_scatter.reference
 def _(x, reduction, group, size):
-    return world().group("reduce_scatter", group).reduce_scatter(_runnable(x), reduction)
+    return world().group("reduce_scatter", group).reduce_scatter(runnable(x), reduction)
 
 
 @reduce_scatter.bprop
@@ -123,7 +124,7 @@ def _(x, out, dout, reduction, group, size):
     return (all_gather(dout, group=group, size=size),)
 
 
-@op(name="broadcast_from", **_OPTIONS)
+@op(name="broadcast_from", **OPTIONS)
 def broadcast_from(inputs: Sequence[Tensor], root: int, group: str):
     """Graph op: the tensors of rank `root` of the group, on all its ranks."""
 
@@ -136,7 +137,7 @@ def _(types, root, group):
 @broadcast_from.reference
 def _(arrays, root, group):
     found = world().group("broadcast", group)
-    return tuple(found.broadcast(_runnable(x), root) for x in arrays)
+    return tuple(found.broadcast(runnable(x), root) for x in arrays)
 
 
 @broadcast_from.bprop
@@ -144,7 +145,7 @@ def _(inputs, out, dout, root, group):
     return tuple(dout)
 
 
-@op(name="all_to_all", **_OPTIONS)
+@op(name="all_to_all", **OPTIONS)
 def all_to_all(x: Tensor, lengths: Sequence[int], received: Sequence[int], group: str):
     """Graph op: parts of the tensors of all ranks, concatenated along axis 0.
 
@@ -168,7 +169,7 @@ def _(x, lengths, received, group):
 
 @all_to_all.reference
 def _(x, lengths, received, group):
-    return world().group("all_to_all", group).all_to_all(_runnable(x), lengths, received)
+    return world().group("all_to_all", group).all_to_all(runnable(x), lengths, received)
 
 
 @all_to_all.bprop
@@ -196,7 +197,7 @@ class Plan:
         return f"plan of {len(self.lines)}"
 
 
-@op(name="compare_collectives", differentiable=False, **_OPTIONS)
+@op(name="compare_collectives", differentiable=False, **OPTIONS)
 def compare_collectives(group: str, plan: Plan):
     """Graph op: raise an error on all ranks of a group if their programs have other collectives.
 
@@ -253,7 +254,7 @@ def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str)
 # ---- messages ------------------------------------------------------------------------------------
 
 
-@op(name="send", differentiable=False, **_OPTIONS)
+@op(name="send", differentiable=False, **OPTIONS)
 def send(x: Tensor, to: int, tag: int, group: str):
     """Graph op: send a tensor to a rank of the group; the result is the tensor."""
 
@@ -265,11 +266,11 @@ def _(x, to, tag, group):
 
 @send.reference
 def _(x, to, tag, group):
-    world().group("send", group).send(_runnable(x), to, tag)
+    world().group("send", group).send(runnable(x), to, tag)
     return x
 
 
-@op(name="receive", differentiable=False, **_OPTIONS)
+@op(name="receive", differentiable=False, **OPTIONS)
 def receive(shape: Sequence[int], dtype: DType, source: int, tag: int, group: str):
     """Graph op: the tensor of a shape and dtype that a rank of the group sends."""
 

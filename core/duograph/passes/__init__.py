@@ -53,6 +53,7 @@ from .fusion import fuse
 from .keep_added_kernels import keep_added_kernels
 from .matched_ops import attention, attention_grad, checked_labels, matmul, pad_constant
 from .matmul import fold_transposes, merge_matmul_sums
+from .overlap_collectives import SPLIT, overlap_collectives
 from .padded_sums import concatenate_padded_sums
 from .plugin_passes import plugin_passes, run_backend_passes, run_plugin_pass
 from .self_attention import use_self_attention
@@ -119,6 +120,7 @@ PIPELINE = (
     Pass("backend_passes", run_backend_passes, "O1"),
     Pass("split_reductions", split_reductions, "O1"),
     Pass("fuse", fuse, "O1"),
+    Pass("overlap_collectives", overlap_collectives, concerns=SPLIT),
 )
 
 

@@ -25,6 +25,7 @@ from ..ops.channels_last import (
     conv_channels_last,
     max_pool_channels_last,
 )
+from ..ops.collective_primitives import all_reduce
 from ..ops.comparison import equal
 from ..ops.convolution import conv
 from ..ops.creation import cast_to as cast
@@ -44,13 +45,16 @@ from ..ops.pooling import avg_pool, max_pool
 from ..ops.shape_primitives import broadcast_to, reduce_sum, strided_copy
 from ..ops.shape_primitives import reshape_to as reshape
 from ..ops.shape_primitives import transpose_by as transpose
+from ..ops.shard_primitives import all_gather_parts, reduce_scatter_parts
+from ..ops.split_collectives import finish_collective, start_collective
 
 __all__ = [
-    "add", "attention", "attention_grad", "avg_pool", "avg_pool_channels_last", "broadcast_to",
-    "cast", "checked_labels", "concat", "constant", "conv", "conv_channels_last", "div",
-    "equal", "fill", "gather_elements", "gelu_erf", "gelu_erf_grad", "gelu_tanh",
-    "gelu_tanh_grad", "identity", "iota", "logsigmoid", "logsigmoid_grad", "matmul", "max_pool",
-    "max_pool_channels_last", "mish", "mish_grad", "mul", "neg", "pad_constant", "reduce_sum",
-    "reshape", "scatter_elements_add", "select", "self_attention", "self_attention_grad",
-    "silu", "silu_grad", "strided_copy", "strided_slice", "sub", "transpose",
+    "add", "all_gather_parts", "all_reduce", "attention", "attention_grad", "avg_pool",
+    "avg_pool_channels_last", "broadcast_to", "cast", "checked_labels", "concat", "constant",
+    "conv", "conv_channels_last", "div", "equal", "fill", "finish_collective", "gather_elements",
+    "gelu_erf", "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "identity", "iota", "logsigmoid",
+    "logsigmoid_grad", "matmul", "max_pool", "max_pool_channels_last", "mish", "mish_grad", "mul",
+    "neg", "pad_constant", "reduce_scatter_parts", "reduce_sum", "reshape",
+    "scatter_elements_add", "select", "self_attention", "self_attention_grad", "silu",
+    "silu_grad", "start_collective", "strided_copy", "strided_slice", "sub", "transpose",
 ]  # fmt: skip

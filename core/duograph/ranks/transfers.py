@@ -20,7 +20,7 @@ import numpy as np
 from ..backend.collectives import Communicator, Request
 
 __all__ = ["REDUCTIONS", "Steps", "all_gather", "all_reduce", "all_to_all", "as_bytes",
-           "broadcast", "reduce_scatter", "reduce_tree"]  # fmt: skip
+           "broadcast", "exchanged", "gathered", "reduce_scatter", "reduce_tree"]  # fmt: skip
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Steps: TypeAlias = Generator[Request, None, Any]
@@ -75,7 +75,7 @@ def all_gather(comm: Communicator, x: Array) -> Steps:
     return out.reshape(comm.size * x.shape[0], *x.shape[1:])
 
 
-def _exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, Array]:
+def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, Array]:
     """Return part `rank` of every rank's x, (size, n); x is (size * n,)."""
     out = np.empty((comm.size, n), x.dtype)
     counts = [n * x.itemsize] * comm.size
@@ -101,7 +101,7 @@ def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool =
     n = -(-x.size // comm.size)
     flat = np.zeros(n * comm.size, x.dtype)
     flat[: x.size] = x.reshape(-1)
-    parts = yield from _exchanged(comm, flat, n)
+    parts = yield from exchanged(comm, flat, n)
     mine = reduce_tree(list(parts), reduction)
     whole = yield from gathered(comm, mine)
     return whole.reshape(-1)[: x.size].reshape(x.shape)
@@ -113,7 +113,7 @@ def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
     shape = (x.shape[0] // comm.size, *x.shape[1:])
     if not n:
         return np.empty(shape, x.dtype)
-    parts = yield from _exchanged(comm, x.reshape(-1), n)
+    parts = yield from exchanged(comm, x.reshape(-1), n)
     return reduce_tree(list(parts), reduction).reshape(shape)
 
 

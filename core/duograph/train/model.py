@@ -6,6 +6,7 @@ User code creates it. It owns the loop over epochs and batches; callbacks receiv
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -14,6 +15,8 @@ from .. import context
 from ..advice import kind_of
 from ..amp import build_train_network
 from ..call_errors import explaining
+from ..communication import get_group_size, get_rank, micro_batch
+from ..context import get_auto_parallel_context
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
 from ..nn.metrics.base import Metric
@@ -317,12 +320,20 @@ class Model:
             cb.call("on_train_step_begin", run)
             if not done:
                 self._check_columns(network, batch)
-            p.net_outputs = network(*batch)
+            with self._numbers_of_the_rank():
+                p.net_outputs = network(*batch)
             if self._loss_scale_manager is not None and isinstance(p.net_outputs, tuple):
                 self._loss_scale_manager.update_loss_scale(bool(p.net_outputs[1]))
             cb.call("on_train_step_end", run)
             if run.get_stop_requested():
                 break
+
+    def _numbers_of_the_rank(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context of a step: under DATA_PARALLEL ranks draw different numbers."""
+        shared = get_auto_parallel_context("parallel_mode") == "data_parallel"
+        if not shared or get_group_size() == 1:
+            return contextlib.nullcontext()
+        return micro_batch(get_rank())
 
     # ---- evaluation and prediction --------------------------------------------------------------
 

@@ -57,6 +57,8 @@ class AdaFactor(Optimizer):
         [0.9841886 2.0158114]
     """
 
+    needs_whole = "it takes means over the rows and columns of whole gradients"
+
     def __init__(
         self,
         params: Params,

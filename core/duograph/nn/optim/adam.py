@@ -120,7 +120,7 @@ class Adam(_BiasCorrected):
                 param, m, v, grad, lr, self.beta1_power, self.beta2_power, self.beta1, self.beta2,
                 self.eps, self.use_nesterov, decay, scale,
             )  # fmt: skip
-        param.set_data(new)
+        self.write(param, new)
         m.set_data(m1)
         v.set_data(v1)
 
@@ -220,7 +220,7 @@ class AdamWeightDecay(Optimizer):
             rate = self._current_decay
             rate = rate[i] if isinstance(rate, tuple) else rate
             new = new - param * (lr * rate)
-        param.set_data(new)
+        self.write(param, new)
         m.set_data(m1)
         v.set_data(v1)
 
@@ -262,6 +262,6 @@ class AdaMax(_BiasCorrected):
         new, m1, v1 = ops.adamax_step(
             param, m, v, grad, lr, self.beta1_power, self.beta1, self.beta2, self.eps, decay, scale
         )
-        param.set_data(new)
+        self.write(param, new)
         m.set_data(m1)
         v.set_data(v1)

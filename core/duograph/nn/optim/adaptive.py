@@ -70,7 +70,7 @@ class RMSProp(Optimizer):
             self.mg[i].set_data(mean)
         else:
             new, s, m = ops.rmsprop_step(param, square, moment, grad, lr, *rest)
-        param.set_data(new)
+        self.write(param, new)
         square.set_data(s)
         moment.set_data(m)
 
@@ -114,7 +114,7 @@ class Adagrad(Optimizer):
         new, accum = ops.adagrad_step(
             param, self.accum[i], grad, lr, self.update_slots, decay, scale
         )
-        param.set_data(new)
+        self.write(param, new)
         self.accum[i].set_data(accum)
 
 
@@ -167,7 +167,7 @@ class ProximalAdagrad(Optimizer):
         rate = lr / ops.sqrt(accum)
         moved = param - rate * g
         size = ops.relu(ops.abs(moved) - rate * self.l1) / (1.0 + rate * self.l2)
-        param.set_data((ops.sign(moved) * size).astype(param.dtype))
+        self.write(param, (ops.sign(moved) * size).astype(param.dtype))
         self.accum[i].set_data(accum.astype(self.accum[i].dtype))
 
 
@@ -206,7 +206,7 @@ class Adadelta(Optimizer):
             param, self.accum[i], self.accum_update[i], grad, lr, self.rho, self.epsilon, decay,
             scale,
         )  # fmt: skip
-        param.set_data(new)
+        self.write(param, new)
         self.accum[i].set_data(accum)
         self.accum_update[i].set_data(accum_update)
 
@@ -262,7 +262,7 @@ class FTRL(Optimizer):
             param, self.moments[i], self.linear[i], grad, lr, self.l1, self.l2, self.lr_power,
             decay, scale,
         )  # fmt: skip
-        param.set_data(new)
+        self.write(param, new)
         self.moments[i].set_data(accum)
         self.linear[i].set_data(linear)
 
@@ -321,13 +321,21 @@ class Lamb(Optimizer):
         direction = m_hat / (ops.sqrt(v_hat) + self.eps)
         if decay:
             direction = direction + param * decay
-        w_norm, g_norm = _norm(param), _norm(direction)
+        w_norm, g_norm = self._norms(i, param, direction)
         one = ops.ones_like(w_norm)
         safe = ops.where(g_norm > 0, g_norm, one)
         ratio = ops.where(w_norm > 0, ops.where(g_norm > 0, w_norm / safe, one), one)
-        param.set_data((param - lr * ratio * direction).astype(param.dtype))
+        self.write(param, (param - lr * ratio * direction).astype(param.dtype))
         m.set_data(m1)
         v.set_data(v1)
+
+    def _norms(self, i: int, param: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the norms of Parameter number `i` and of its step, of which these may be parts."""
+        if self.sharding is None or not self.sharding.sharded[i]:
+            return _norm(param), _norm(direction)
+        squares = [ops.square(x).sum() for x in (param, direction)]
+        whole, moved = self.sharding.sums(squares)
+        return ops.sqrt(whole), ops.sqrt(moved)
 
 
 class LARS(Optimizer):
@@ -461,7 +469,7 @@ class Rprop(Optimizer):
         )
         step = ops.clamp(step, self.step_size_min, self.step_size_max)
         g = ops.where(agreement < 0, ops.zeros_like(g), g)
-        param.set_data((param - ops.sign(g) * step).astype(param.dtype))
+        self.write(param, (param - ops.sign(g) * step).astype(param.dtype))
         prev.set_data(g)
         size.set_data(step)
 
@@ -513,4 +521,4 @@ class ASGD(Optimizer):
         )
         late = ops.maximum(step - self.t0, 1.0)
         mu.set_data(ops.ones_like(param) / late)
-        param.set_data(new.astype(param.dtype))
+        self.write(param, new.astype(param.dtype))

@@ -23,6 +23,7 @@ from .._operators import Operator
 from .._types import Array, Decay, Init, Params, Rate
 from ..cell import Cell
 from ..learning_rate_schedule import LearningRateSchedule
+from .sharding import Sharding, sharding_of
 
 __all__ = ["Optimizer"]
 
@@ -90,6 +91,9 @@ class Optimizer(Cell):
         [0.5 1.5]
     """
 
+    sharding: Sharding | None = None  # how ranks share the state and the update; None: not
+    needs_whole = ""  # why `update` cannot work on parts of Parameters; "": it can
+
     map_ = Operator("Map")
     map_reverse = Operator("Map", lambda c: {"reverse": True})
     hyper_map = Operator("HyperMap")
@@ -138,6 +142,7 @@ class Optimizer(Cell):
                 "beta" not in p.name and "gamma" not in p.name for p in ordered
             )
             self.parameters = _unique(owner, ordered)
+        self.sharding = sharding_of(owner, self.parameters, self._whole_reason())
         self._parameters = self.parameters
         self.global_step_increase_tensor = self._one
         self.optim_filter = (True,) * len(self.parameters)  # one device updates all
@@ -160,6 +165,14 @@ class Optimizer(Cell):
         for key, held in self._names.items():
             if key not in self._params:
                 self._params.add_unnamed(key, held)
+
+    def _whole_reason(self) -> str:
+        """Return why this optimiser must update whole Parameters; "" if it need not."""
+        if type(self).construct is not Optimizer.construct:
+            return "its `construct` takes whole gradients"
+        if isinstance(self.grad_centralization, tuple) and any(self.grad_centralization):
+            return "grad_centralization takes means of whole gradients"
+        return self.needs_whole
 
     # ---- construction ---------------------------------------------------------------------------
 
@@ -343,11 +356,15 @@ class Optimizer(Cell):
         decay = self._decay_now()
         decays = decay if isinstance(decay, tuple) else (decay,) * len(self.parameters)
         return tuple(
-            g + p * (d * self.loss_scale) if flag else g
+            g + self._fitting(p, g) * (d * self.loss_scale) if flag and g is not None else g
             for g, p, d, flag in zip(
                 gradients, self.parameters, decays, self.decay_flags, strict=True
             )
         )
+
+    def _fitting(self, parameter: Tensor, like: Tensor) -> Tensor:
+        """Return a Parameter, or this rank's part of it if `like` is one."""
+        return parameter if self.sharding is None else self.sharding.fitting(parameter, like)
 
     def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Return the gradients divided by the loss scale."""
@@ -412,10 +429,19 @@ class Optimizer(Cell):
         self.begin_step()
         several = isinstance(lr, tuple)
         scale = self.reciprocal_scale
+        updated: list[tuple[Parameter, Tensor]] = []
         for i, p in enumerate(params):
             g = gradients[i]
-            if g is not None:
-                self.update(i, p, g, lr[i] if several else lr, decays[i], scale)
+            if g is None:
+                continue
+            target: Any = p
+            if self.sharding is not None and self.sharding.sharded[i]:
+                target = self.sharding.part(p)
+                g = self.sharding.fitting(g, target)
+                updated.append((p, target))
+            self.update(i, target, g, lr[i] if several else lr, decays[i], scale)
+        if self.sharding is not None:
+            self.sharding.write(updated)
         return True
 
     def begin_step(self) -> None:
@@ -427,12 +453,20 @@ class Optimizer(Cell):
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
     ) -> None:
-        """Compute and write the new value of the optimiser's Parameter number `i`.
+        """Compute and `write` the new value of the optimiser's Parameter number `i`.
 
         Every subclass that does not override `construct` implements it. The gradient is still
-        multiplied by the loss scale; `scale` is its reciprocal.
+        multiplied by the loss scale; `scale` is its reciprocal. Where ranks share the update,
+        `param` and `grad` are this rank's parts, 1-d Tensors.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
+
+    def write(self, param: Tensor, value: Tensor) -> None:
+        """Set the new value of what `update` got as `param`."""
+        if isinstance(param, Parameter):
+            param.set_data(value)
+        else:
+            param._rebind(value if value.dtype is param.dtype else value.astype(param.dtype))
 
     def _check_gradients(self, gradients: object) -> None:
         owner = type(self).__name__
@@ -445,13 +479,13 @@ class Optimizer(Cell):
                 f"{owner}: got {len(gradients)} gradients for {len(self.parameters)} parameters; "
                 f"wanted one each, in the order of optimizer.parameters"
             )
-        for p, g in zip(self.parameters, gradients, strict=True):
+        for i, (p, g) in enumerate(zip(self.parameters, gradients, strict=True)):
             if g is not None and not isinstance(g, Tensor):
                 raise ArgumentError(
                     f"{owner}: got {type(g).__name__} as the gradient of {p.name!r}; wanted a "
                     "Tensor"
                 )
-            if g is not None and g.shape != p.shape:
+            if g is not None and g.shape not in (p.shape, self._update_shape(i, p)):
                 raise ArgumentValueError(
                     f"{owner}: got a gradient of shape {g.shape} for {p.name!r} of shape "
                     f"{p.shape}; "
@@ -461,15 +495,23 @@ class Optimizer(Cell):
     def _state(self, prefix: str, init: Init = "zeros", separator: str = ".") -> ParameterTuple:
         """Create a state Parameter, such as a moment, for each Parameter; return them all.
 
-        Each has its Parameter's shape and dtype, and the name prefix + separator + name.
+        Each has its Parameter's shape and dtype, and the name prefix + separator + name. Where
+        ranks share the update, it has the shape of this rank's part.
         """
         found = []
-        for p in self.parameters:
+        for i, p in enumerate(self.parameters):
             made = Parameter(
-                initializer(init, p.shape, p.dtype), name=f"{prefix}{separator}{p.name}"
+                initializer(init, self._update_shape(i, p), p.dtype),
+                name=f"{prefix}{separator}{p.name}",
             )
+            if self.sharding is not None:
+                made.part = self.sharding.stored(i, p)
             found.append(made)
         return ParameterTuple(found)
+
+    def _update_shape(self, i: int, parameter: Tensor) -> tuple[int, ...]:
+        """Return the shape of what `update` gets of Parameter number `i`."""
+        return parameter.shape if self.sharding is None else self.sharding.shape(i, parameter)
 
     @property
     def unique(self) -> bool:

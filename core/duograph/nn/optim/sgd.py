@@ -70,7 +70,7 @@ class SGD(Optimizer):
             param, self.accum[i], self.stat[i], grad, lr, self._momentum, self.dampening,
             self.nesterov, decay, scale,
         )  # fmt: skip
-        param.set_data(new)
+        self.write(param, new)
         self.accum[i].set_data(accum)
         self.stat[i].set_data(stat)
 
@@ -116,5 +116,5 @@ class Momentum(Optimizer):
         new, accum = ops.momentum_step(
             param, self.moments[i], grad, lr, self.momentum, self.use_nesterov, decay, scale
         )
-        param.set_data(new)
+        self.write(param, new)
         self.moments[i].set_data(accum)

@@ -17,7 +17,8 @@ from ...tensor import Tensor
 from ..cell import Cell
 from ..layer.basic import Identity
 from ..optim.optimizer import Optimizer
-from .data_parallel import data_parallel_reducer
+from ..optim.sharding import Sharding
+from .data_parallel import DistributedGradReducer, data_parallel_reducer
 
 __all__ = [
     "WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
@@ -214,17 +215,32 @@ class TrainOneStepCell(Cell):
         self.return_grad = return_grad
 
     def construct(self, *inputs: Any) -> Any:
-        if self.sens == 1.0:
-            loss, grads = value_and_grad(self.network, None, self.weights)(*inputs)
+        reducer, sharding = self.grad_reducer, self._sharding()
+        if not isinstance(reducer, DistributedGradReducer):
+            loss, grads = self._value_and_grad(inputs)
+            grads = reducer(grads)
         else:
-            loss, grads = value_and_grad(self.network, None, self.weights, sens_param=True)(
-                *inputs, float(self.sens)
-            )
-        grads = self.grad_reducer(grads)
+            with reducer.early(self.weights, sharding) as early:
+                loss, grads = self._value_and_grad(inputs)
+            if early is not None:
+                grads = early.finish(grads)
+            else:
+                grads = reducer(grads) if sharding is None else reducer.parts(grads, sharding)
         self.optimizer(grads)
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, grads, strict=True)}
         return loss
+
+    def _value_and_grad(self, inputs: tuple[Any, ...]) -> Any:
+        if self.sens == 1.0:
+            return value_and_grad(self.network, None, self.weights)(*inputs)
+        return value_and_grad(self.network, None, self.weights, sens_param=True)(
+            *inputs, float(self.sens)
+        )
+
+    def _sharding(self) -> Sharding | None:
+        """Return how ranks share the update, if nothing needs the whole gradients."""
+        return None if self.return_grad else self.optimizer.sharding
 
 
 class ParameterUpdate(Cell):

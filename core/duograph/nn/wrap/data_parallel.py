@@ -1,26 +1,39 @@
 """Data-parallel training: combining the gradients that ranks have computed.
 
 `TrainOneStepCell` asks `data_parallel_reducer`; users who write their own training step call
-`DistributedGradReducer`. Gradients are combined in buckets, one collective for each.
+`DistributedGradReducer`. Gradients are combined in buckets, one collective for each. In eager mode
+`TrainOneStepCell` starts a bucket as soon as the tape has its gradients (`EarlyReduction`); in
+compiled functions the pass `overlap_collectives` does the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ... import ops
+from ...backend import registry
+from ...backend.plugin_checks import from_device, on_device
+from ...backend.prepared import Handle
 from ...context import get_auto_parallel_context
 from ...errors import ArgumentError, ArgumentValueError
 from ...ops.collective import Broadcast, reduced
 from ...parameter import Parameter
+from ...placement import materialise
+from ...ranks.buckets import Started, start_all_reduce, start_reduce_scatter
 from ...ranks.world import WORLD_NAMES, world
+from ...runtime_state import staged_builder, thread_state
 from ...tensor import Tensor
+from ...types import TensorType
 from ..cell import Cell
+from ..optim.sharding import Sharding, buckets
 
-__all__ = ["DistributedGradReducer", "data_parallel_reducer"]
+__all__ = ["DistributedGradReducer", "EarlyReduction", "data_parallel_reducer"]
 
-BUCKET_BYTES = 25 * 2**20
+EARLY_BYTES = 2 * 2**20  # of the buckets that start while a backward pass runs
 
 
 class DistributedGradReducer(Cell):
@@ -84,27 +97,134 @@ class DistributedGradReducer(Cell):
             return grads
         found: list[Any] = []
         for bucket in buckets(grads):
-            found += reduced("DistributedGradReducer", bucket, "sum", self.group)
-        if self.mean:
-            found = [ops.mul(g, 1.0 / self.degree) for g in found]
-        return tuple(found)
+            found += self._whole(bucket)
+        return self.scaled(found)
+
+    def parts(self, grads: Sequence[Tensor], sharding: Sharding) -> tuple[Tensor, ...]:
+        """Return the combinations of gradients, of which this rank needs its parts alone.
+
+        Args:
+            grads: one for each Parameter.
+            sharding: says which Parameters have parts; gradients of the others are returned whole.
+        """
+        found: list[Any] = [None] * len(grads)
+        for sharded in (False, True):
+            positions = [i for i, s in enumerate(sharding.sharded) if s is sharded]
+            reduce = sharding.reduce_scatter if sharded else self._whole
+            at = 0
+            for bucket in buckets([grads[i] for i in positions]):
+                for g in reduce(bucket):
+                    found[positions[at]] = g
+                    at += 1
+        return self.scaled(found)
+
+    def early(
+        self, weights: Sequence[Parameter], sharding: Sharding | None = None
+    ) -> contextlib.AbstractContextManager[EarlyReduction | None]:
+        """Within the context, combine the gradients of the next backward pass while it runs.
+
+        The context gives None in compiled functions, where a graph pass does it, and with one rank.
+
+        Args:
+            weights: the Parameters by which the function is differentiated, and nothing else.
+            sharding: as in `parts`; None: gradients are combined as a whole.
+        """
+        if self.size == 1 or staged_builder() is not None or thread_state.derivative_depth:
+            return contextlib.nullcontext(None)
+        return EarlyReduction(self, weights, sharding)
+
+    def _whole(self, bucket: Sequence[Tensor]) -> Sequence[Tensor]:
+        return reduced("DistributedGradReducer", bucket, "sum", self.group)
+
+    def scaled(self, found: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Return sums over the ranks, divided by `degree` where the mean is wanted."""
+        if not self.mean:
+            return tuple(found)
+        return tuple(ops.mul(g, 1.0 / self.degree) for g in found)
 
 
-def buckets(grads: Sequence[Tensor], most: int = BUCKET_BYTES) -> list[list[Tensor]]:
-    """Split tensors into runs of at most `most` bytes, a larger tensor alone."""
-    runs: list[list[Tensor]] = []
-    room = 0
-    for grad in grads:
-        nbytes = grad.size * grad.itemsize
-        if not runs or nbytes > room:
-            runs.append([])
-            room = most
-        runs[-1].append(grad)
-        room -= nbytes
-    return runs
+class EarlyReduction:
+    """Combines gradients in buckets, in the order in which the tape completes them.
+
+    The tape reports each gradient (`autodiff.tape.LeafListener`). A full bucket starts at once; the
+    tape advances its transfers between kernels. `finish` waits.
+    """
+
+    def __init__(
+        self,
+        reducer: DistributedGradReducer,
+        weights: Sequence[Parameter],
+        sharding: Sharding | None,
+    ) -> None:
+        self.reducer, self.weights = reducer, weights
+        self.group = world().group("DistributedGradReducer", reducer.group)
+        self.sharded = (False,) * len(weights) if sharding is None else sharding.sharded
+        self.reported: dict[int, Handle] = {}
+        self.open: dict[bool, list[int]] = {False: [], True: []}  # by whether parts are wanted
+        self.started: list[tuple[Started, list[int]]] = []
+
+    def __enter__(self) -> EarlyReduction:
+        thread_state.leaf_listener = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        thread_state.leaf_listener = None
+
+    def complete(self, position: int, handle: Handle) -> None:
+        """Take a gradient, and start its bucket if that is full."""
+        self.reported[position] = handle
+        sharded = self.sharded[position]
+        bucket = self.open[sharded]
+        bucket.append(position)
+        if sum(self.weights[i].size * self.weights[i].itemsize for i in bucket) >= EARLY_BYTES:
+            self._start(sharded)
+
+    def poll(self) -> None:
+        """Advance the transfers."""
+        self.group.queue.poll()
+
+    def finish(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Wait for the combinations of all gradients, which the backward pass has returned."""
+        for i, grad in enumerate(grads):
+            if self.reported.get(i) is not grad._buf:
+                if i in self.reported:
+                    raise AssertionError(f"the tape reported another gradient {i}")
+                if grad._type.device is None:
+                    materialise(grad)
+                self.reported[i] = grad._buf
+                self.open[self.sharded[i]].append(i)
+        for sharded in (False, True):
+            self._start(sharded)
+        found: list[Any] = [None] * len(grads)
+        for started, positions in self.started:
+            for i, array in zip(positions, started.finish(), strict=True):
+                device = grads[i]._type.device
+                assert device is not None
+                buffer = on_device(registry.backend(device.name), array, device.index)
+                kind = TensorType.of(array.shape, grads[i].dtype)
+                found[i] = Tensor._make(kind.on(device), buffer)
+        return self.reducer.scaled(found)
+
+    def _start(self, sharded: bool) -> None:
+        positions, self.open[sharded] = self.open[sharded], []
+        if not positions:
+            return
+        arrays = []
+        for i in positions:
+            kind = self.weights[i]._type
+            assert kind.device is not None
+            backend = registry.backend(kind.device.name)
+            found = from_device(
+                backend, self.reported[i], kind.shape, kind.dtype.np, kind.device.index
+            )
+            arrays.append(np.ascontiguousarray(found))
+        start = start_reduce_scatter if sharded else start_all_reduce
+        self.started.append((start(self.group, arrays, "sum"), positions))
 
 
-def data_parallel_reducer(weights: Sequence[Parameter], network: Cell) -> Cell | None:
+def data_parallel_reducer(
+    weights: Sequence[Parameter], network: Cell
+) -> DistributedGradReducer | None:
     """Return the reducer of a training step, or None if gradients are not combined.
 
     With `parameter_broadcast` the Parameters of the network take the values of rank 0.

@@ -20,7 +20,7 @@ from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _background_saves
 from .._encryption import secret_of
-from ..serialization import save_checkpoint
+from ..serialization import save_checkpoint, save_sharded_checkpoint
 from ._callback import Callback, RunContext, RunParameters
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
@@ -111,7 +111,10 @@ class ModelCheckpoint(Callback):
     """Saves the network during training, as ``prefix-epoch_step.ckpt``
     (`mindspore.train.ModelCheckpoint`).
 
-    The file includes the state of the optimiser, so that training can resume from it.
+    The file includes the state of the optimiser, so that training can resume from it. If ranks
+    store parts of that state (`enable_parallel_optimizer`), the callback calls
+    `save_sharded_checkpoint` on all of them instead, with the number of the step; the folder is
+    then for this program alone.
 
     Args:
         prefix: prefix of the file names, or a function from cb_params to one.
@@ -210,17 +213,37 @@ class ModelCheckpoint(Callback):
         name = f"{prefix}-{p.cur_epoch_num}_{step}.{config.format}"
         path = os.path.join(os.fspath(folder or os.getcwd()), name)
         network = config.saved_network or p.train_network
-        save_checkpoint(
-            network, path, async_save=config.async_save, append_dict=self._more(p),
-            crc_check=config.crc_check, format=config.format, enc_key=config.enc_key,
-            enc_mode=config.enc_mode,
-        )  # fmt: skip
+        sharded = any(each.part is not None for each in network.get_parameters())
+        if sharded:
+            path = self._save_parts(p, network, folder)
+        else:
+            save_checkpoint(
+                network, path, async_save=config.async_save, append_dict=self._more(p),
+                crc_check=config.crc_check, format=config.format, enc_key=config.enc_key,
+                enc_mode=config.enc_mode,
+            )  # fmt: skip
         self._latest = path
         p["latest_ckpt_file"] = path
         p["last_save_ckpt_step"] = p.cur_step_num
         self._last_step = p.cur_step_num
         self._last_time = time.time()
-        self._forget_old(path)
+        if not sharded:
+            self._forget_old(path)
+
+    def _save_parts(
+        self, p: RunParameters, network: Cell, folder: str | os.PathLike[str] | None
+    ) -> str:
+        """Save a network whose ranks store parts of it; return the path of the layout."""
+        config = self._config
+        if config.enc_key is not None or config.async_save:
+            raise ArgumentValueError(
+                "ModelCheckpoint: got enc_key or async_save with enable_parallel_optimizer=True; "
+                "wanted neither: ranks write their parts together, in the open"
+            )
+        return save_sharded_checkpoint(
+            network, os.fspath(folder or os.getcwd()), p.cur_step_num, self._more(p),
+            config.keep_checkpoint_max,
+        )  # fmt: skip
 
     def _more(self, p: RunParameters) -> dict[str, Any]:
         """Return the extra checkpoint entries, by name, that `append_info` asks for."""

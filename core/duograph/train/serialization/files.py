@@ -99,6 +99,12 @@ def save_checkpoint(
     entries: dict[str, Any] = {}
     for name, value in _entries(save_obj):
         if choice_func is None or choice_func(name):
+            if isinstance(value, Parameter) and value.part is not None:
+                raise ArgumentValueError(
+                    f"save_checkpoint: {name} holds the part of rank {value.part.rank} of "
+                    f"{value.part.size} ranks; save all parts with save_sharded_checkpoint, or "
+                    "leave the optimiser out"
+                )
             entries[name] = _saved(name, value)
     for name, value in _appended(append_dict):
         entries[name] = _saved(name, value)

@@ -1,0 +1,64 @@
+"""Graph ops: the two halves of a collective, between which kernels run.
+
+The pass `overlap_collectives` puts them in place of whole collectives; no program calls them. The
+value between the halves is a Python object, `ranks.buckets.Started`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import DType
+from ..effects import Communicates
+from ..op import op
+from ..ranks import buckets
+from ..ranks.world import world
+from ..tensor import Tensor
+from ..types import OBJECT, TensorType
+
+__all__ = ["finish_collective", "start", "start_collective"]
+
+
+@op(
+    name="start_collective", composite=False, graph_only=True, differentiable=False,
+    effects=(Communicates(),),
+)  # fmt: skip
+def start_collective(inputs: Sequence[Tensor], collective: str, options: Sequence[Any], group: str):
+    """Graph op: start a collective of some tensors in a group; the result stands for it.
+
+    Args:
+        collective: name of the whole collective; see `start`.
+        options: the reduction, or the shapes of the gathered tensors.
+        group: name of the group.
+    """
+
+
+@start_collective.infer
+def _(types, collective, options, group):
+    return OBJECT
+
+
+@op(
+    name="finish_collective", composite=False, graph_only=True, differentiable=False,
+    effects=(Communicates(),),
+)  # fmt: skip
+def finish_collective(started: Tensor, shapes: Sequence[Any], dtype: DType):
+    """Graph op: wait for a collective that was started; return its tensors."""
+
+
+@finish_collective.infer
+def _(started, shapes, dtype):
+    return tuple(TensorType.of(tuple(s), dtype) for s in shapes)
+
+
+def start(
+    collective: str, options: Sequence[Any], group: str, arrays: Sequence[Any]
+) -> buckets.Started:
+    """Start a collective of host arrays in a group, by the name of the whole one."""
+    found = world().group(collective, group)
+    if collective == "all_gather_parts":
+        return buckets.start_all_gather(found, arrays, [tuple(s) for s in options])
+    if collective == "reduce_scatter_parts":
+        return buckets.start_reduce_scatter(found, arrays, "sum")
+    return buckets.start_all_reduce(found, arrays, options[0])

@@ -1,0 +1,206 @@
+"""Pass: starts collectives as soon as their operands are known, and waits where results are read.
+
+    %2 = neg(%0)                     %2 = neg(%0)
+    %3 = exp(%1)                     %7 = start_collective(%2)
+    %4, %5 = all_reduce(%2, %3)      %3 = exp(%1)
+    %6 = add(%4, %4)           ->    %8 = start_collective(%3)
+                                     %4, = finish_collective(%7)
+                                     %6 = add(%4, %4)
+                                     %5, = finish_collective(%8)
+
+Collectives of one kind that follow each other form a run. Its tensors are put in buckets in the
+order in which the program computes them, so that a gradient does not wait for those of earlier
+layers. Starts keep their order, and stay behind every other collective and input or output that
+was before them; so all ranks still start the same collectives in the same order. What reads the
+results is sorted by the bucket that it needs, up to the next node with effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..effects import IO
+from ..ir.graph import Graph, GraphNode
+from ..types import OBJECT, TensorType, ValueType
+from .context import PassContext
+from .matched_ops import (
+    all_gather_parts,
+    all_reduce,
+    finish_collective,
+    reduce_scatter_parts,
+    start_collective,
+)
+
+__all__ = ["SPLIT", "overlap_collectives"]
+
+SPLIT = (all_reduce, reduce_scatter_parts, all_gather_parts)
+BUCKET_BYTES = 2 * 2**20
+
+
+class _Item(NamedTuple):
+    """One tensor of a collective: when its operand is known, operand, result, its own option."""
+
+    ready: int
+    operand: int
+    result: int
+    option: Any
+
+
+class _Run:
+    """Collectives of one kind that follow each other, with no other effect in between.
+
+    Attributes:
+        key: op, group, and options that all have in common.
+        items: their tensors.
+        node: the first collective.
+    """
+
+    def __init__(self, key: tuple[Any, ...], node: GraphNode) -> None:
+        self.key, self.node = key, node
+        self.items: list[_Item] = []
+        self.results: set[int] = set()
+
+
+def overlap_collectives(graph: Graph, context: PassContext) -> Graph:
+    """Split the collectives of a graph into starts and waits; sub-graphs stay as they are."""
+    del context
+    return _Overlap(graph).graph() if any(n.op in SPLIT for n in graph.nodes) else graph
+
+
+class _Overlap:
+    """Builds the graph with split collectives.
+
+    Attributes:
+        starts: nodes to insert behind the node of an index (-1: before all), by index.
+        finishes: waits to insert, each with the index of a node behind which all its readers are.
+        ready: index of the node behind which a value is known.
+        earliest: index of the node behind which the next start may be.
+        run: collectives of one kind that were found so far, with nothing that reads their results.
+    """
+
+    def __init__(self, source: Graph) -> None:
+        self.source = source
+        self.types: list[ValueType] = list(source.types)
+        self.starts: dict[int, list[GraphNode]] = {}
+        self.finishes: list[tuple[GraphNode, int]] = []
+        self.ready: dict[int, int] = {}
+        self.earliest = -1
+        self.run: _Run | None = None
+
+    def graph(self) -> Graph:
+        """Return the new graph."""
+        source = self.source
+        for k, node in enumerate(source.nodes):
+            if self.run is not None and not self.run.results.isdisjoint(node.operands):
+                self._end_run(k - 1)
+            if node.op in SPLIT:
+                self._join(k, node)
+            elif any(isinstance(e, IO) for e in node.effects):
+                self._end_run(k - 1)
+                self.earliest = k
+            self.ready.update(dict.fromkeys(node.results, k))
+        self._end_run(len(source.nodes) - 1)
+        return Graph(source.n_params, self.types, self._ordered(), source.outputs, source.single)
+
+    def _join(self, k: int, node: GraphNode) -> None:
+        """Add a collective to the run, or begin another one."""
+        shapes = node.op is all_gather_parts
+        common = None if shapes else node.attributes.get("reduction")
+        key = (node.op, node.attributes["group"], common)
+        if self.run is None or self.run.key != key:
+            self._end_run(k - 1)
+            self.run = _Run(key, node)
+        options = node.attributes["shapes"] if shapes else [None] * len(node.operands)
+        for operand, result, option in zip(node.operands, node.results, options, strict=True):
+            assert operand is not None
+            item = _Item(self.ready.get(operand, -1), operand, result, option)
+            self.run.items.append(item)
+        self.run.results.update(node.results)
+
+    def _end_run(self, last: int) -> None:
+        """Split the collectives of the run, whose last node is not behind index `last`."""
+        run, self.run = self.run, None
+        if run is None:
+            return
+        for bucket in self._buckets(run.items):
+            op, group, common = run.key
+            options = tuple(i.option for i in bucket) if op is all_gather_parts else (common,)
+            started = self._value(OBJECT)
+            attributes = {"collective": op.name, "options": options, "group": group}
+            operands = tuple(i.operand for i in bucket)
+            start = GraphNode(
+                start_collective, operands, attributes, (started,), True, run.node.span
+            )
+            self.earliest = max(self.earliest, bucket[-1].ready)
+            self.starts.setdefault(self.earliest, []).append(start)
+            results = tuple(i.result for i in bucket)
+            kinds = [k for r in results if isinstance(k := self.types[r], TensorType)]
+            made = {"shapes": tuple(k.shape for k in kinds), "dtype": kinds[0].dtype}
+            finish = GraphNode(finish_collective, (started,), made, results, False, run.node.span)
+            self.finishes.append((finish, last))
+
+    def _buckets(self, items: Sequence[_Item]) -> list[list[_Item]]:
+        found: list[list[_Item]] = []
+        room = 0
+        for item in sorted(items, key=lambda i: i.ready):  # stable: then in program order
+            kind = self.types[item.operand]
+            assert isinstance(kind, TensorType)
+            same = found and self._dtype(found[-1][-1]) is kind.dtype
+            if not same or kind.nbytes > room:
+                found.append([])
+                room = BUCKET_BYTES
+            found[-1].append(item)
+            room -= kind.nbytes
+        return found
+
+    def _dtype(self, item: _Item) -> Any:
+        kind = self.types[item.operand]
+        assert isinstance(kind, TensorType)
+        return kind.dtype
+
+    def _value(self, kind: ValueType) -> int:
+        self.types.append(kind)
+        return len(self.types) - 1
+
+    def _ordered(self) -> list[GraphNode]:
+        """Return all nodes: starts at their places, waits before what reads their results."""
+        nodes = self.source.nodes
+        pending = sorted(self.finishes, key=lambda f: f[1])  # stable
+        made = list(self.starts.get(-1, []))
+        block: list[GraphNode] = []  # nodes whose order may change
+        waiting: list[GraphNode] = []  # the waits among them
+        for k, node in enumerate(nodes):
+            if node.op not in SPLIT:
+                if node.effects:
+                    made += _by_need(block, waiting)
+                    block, waiting = [], []
+                    made.append(node)
+                else:
+                    block.append(node)
+            while pending and pending[0][1] <= k:
+                waiting.append(pending.pop(0)[0])
+            block += self.starts.get(k, [])
+        return made + _by_need(block, waiting)
+
+
+def _by_need(block: Sequence[GraphNode], waits: Sequence[GraphNode]) -> list[GraphNode]:
+    """Return nodes and waits in an order in which a node is before the waits it does not need.
+
+    Nodes that need the same waits keep their order, and so do all starts.
+    """
+    level: dict[int | None, int] = {}
+    for number, wait in enumerate(waits, 1):
+        level.update(dict.fromkeys(wait.results, number))
+    found: list[list[GraphNode]] = [[] for _ in range(len(waits) + 1)]
+    started = 0
+    for node in block:
+        need = max((level.get(i, 0) for i in node.operands), default=0)
+        if node.op is start_collective:
+            need = started = max(need, started)
+        level.update(dict.fromkeys(node.results, need))
+        found[need].append(node)
+    made = list(found[0])
+    for wait, readers in zip(waits, found[1:], strict=True):
+        made += [wait, *readers]
+    return made

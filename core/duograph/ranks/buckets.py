@@ -1,0 +1,182 @@
+"""Collectives of several arrays at once, which travel as one message.
+
+A *part* of an array is what one rank owns of it: its elements in C order, divided evenly among the
+ranks, with zeros after the last one, `part_length` elements for each rank. A bucket is laid out by
+rank: part 0 of all arrays, then part 1, and so on, so that one exchange reduces all of it. The sums
+have the order of `transfers.reduce_tree`, so that an element has the same bits in every bucket.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backend.collectives import Communicator
+from ..context import settings
+from .transfers import SMALL, Array, Steps, all_reduce, exchanged, gathered, reduce_tree
+
+if TYPE_CHECKING:
+    from .operations import Operation
+    from .world import Group
+
+__all__ = ["Started", "part_length", "start_all_gather", "start_all_reduce",
+           "start_reduce_scatter"]  # fmt: skip
+
+
+def part_length(size: int, ranks: int) -> int:
+    """Return the number of elements that each of `ranks` owns of an array of `size` elements."""
+    return -(-size // ranks)
+
+
+def shown(arrays: Sequence[Array]) -> str:
+    """Return the dtype and the shapes of a bucket, for messages."""
+    if len(arrays) == 1:
+        return f"{arrays[0].dtype} {arrays[0].shape}"
+    shapes = " ".join(str(x.shape) for x in arrays)
+    return f"{len(arrays)} tensors of {arrays[0].dtype}: {shapes}"
+
+
+def packed(arrays: Sequence[Array], ranks: int) -> Array:
+    """Return a bucket of arrays of one dtype, (ranks, sum of their part lengths)."""
+    lengths = [part_length(x.size, ranks) for x in arrays]
+    out = np.empty((ranks, sum(lengths)), arrays[0].dtype)
+    at = 0
+    for x, n in zip(arrays, lengths, strict=True):
+        whole = x.size // n if n else 0  # ranks whose part has no padding
+        flat = x.reshape(-1)
+        out[:whole, at : at + n] = flat[: whole * n].reshape(whole, n)
+        if whole < ranks:
+            rest = x.size - whole * n
+            out[whole:, at : at + n] = 0
+            out[whole, at : at + rest] = flat[whole * n :]
+        at += n
+    return out
+
+
+def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """Return the arrays of a bucket; the opposite of `packed`."""
+    ranks = len(bucket)
+    found = []
+    at = 0
+    for shape in shapes:
+        size = int(np.prod(shape, dtype=np.int64))
+        n = part_length(size, ranks)
+        flat = np.ascontiguousarray(bucket[:, at : at + n]).reshape(-1)
+        found.append(flat[:size].reshape(shape))
+        at += n
+    return found
+
+
+def split_parts(flat: Array, shapes: Sequence[tuple[int, ...]], ranks: int) -> list[Array]:
+    """Return this rank's part of each array, from its row of a bucket."""
+    lengths = [part_length(int(np.prod(s, dtype=np.int64)), ranks) for s in shapes]
+    ends = np.cumsum([0, *lengths])
+    return [flat[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction: str) -> Steps:
+    """Return this rank's parts, each (part_length,), of the reductions of arrays of one dtype."""
+    bucket = packed(arrays, comm.size)
+    n = bucket.shape[1]
+    mine = bucket.reshape(-1)
+    if n:
+        parts = yield from exchanged(comm, mine, n)
+        mine = reduce_tree(list(parts), reduction)
+    return split_parts(mine, [x.shape for x in arrays], comm.size)
+
+
+def all_gather_parts(
+    comm: Communicator, parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]
+) -> Steps:
+    """Return the arrays of these shapes whose parts the ranks have; `parts` are of one dtype."""
+    mine = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    bucket = yield from gathered(comm, np.ascontiguousarray(mine))
+    return unpacked(bucket, shapes)
+
+
+def all_reduce_bucket(
+    comm: Communicator, arrays: Sequence[Array], reduction: str, engine_sums: bool = False
+) -> Steps:
+    """Return the reductions of arrays of one dtype over ranks, on all of them."""
+    shapes = [x.shape for x in arrays]
+    if len(arrays) == 1:
+        return [(yield from all_reduce(comm, arrays[0], reduction, engine_sums))]
+    if engine_sums or sum(x.nbytes for x in arrays) <= SMALL:
+        flat = np.concatenate([x.reshape(-1) for x in arrays])
+        flat = yield from all_reduce(comm, flat, reduction, engine_sums)
+        ends = np.cumsum([0, *(x.size for x in arrays)])
+        return [
+            flat[a:b].reshape(s) for (a, b), s in zip(itertools.pairwise(ends), shapes, strict=True)
+        ]
+    bucket = packed(arrays, comm.size)
+    parts = yield from exchanged(comm, bucket.reshape(-1), bucket.shape[1])
+    bucket = yield from gathered(comm, reduce_tree(list(parts), reduction))
+    return unpacked(bucket, shapes)
+
+
+# ---- in a group ----------------------------------------------------------------------------------
+
+
+def by_dtype(arrays: Sequence[Array]) -> list[list[int]]:
+    """Return the positions of arrays of each dtype; a bucket has one dtype."""
+    found: dict[np.dtype[Any], list[int]] = {}
+    for i, x in enumerate(arrays):
+        found.setdefault(x.dtype, []).append(i)
+    return list(found.values())
+
+
+class Started:
+    """Collectives of buckets that were started together; `finish` returns their arrays in order."""
+
+    def __init__(self, group: Group, operations: Sequence[tuple[Operation, list[int]]]) -> None:
+        self.group, self.operations = group, operations
+
+    def finish(self) -> list[Array]:
+        """Wait for all of them.
+
+        Raises:
+            CommunicationError: as `Group.finish`.
+        """
+        found: dict[int, Array] = {}
+        for operation, positions in self.operations:
+            found.update(zip(positions, self.group.finish(operation), strict=True))
+        return [found[i] for i in range(len(found))]
+
+
+def start_all_reduce(group: Group, arrays: Sequence[Array], reduction: str) -> Started:
+    """Start the reductions of arrays over the ranks of a group, one collective per dtype."""
+    operations = []
+    for positions in by_dtype(arrays):
+        some = [arrays[i] for i in positions]
+        steps = all_reduce_bucket(group.comm, some, reduction, settings.engine_sums)
+        operations.append(
+            (group.start(f"AllReduce({reduction}) of {shown(some)}", steps), positions)
+        )
+    return Started(group, operations)
+
+
+def start_reduce_scatter(group: Group, arrays: Sequence[Array], reduction: str) -> Started:
+    """Start the reductions of which this rank gets its parts, one collective per dtype."""
+    operations = []
+    for positions in by_dtype(arrays):
+        some = [arrays[i] for i in positions]
+        steps = reduce_scatter_parts(group.comm, some, reduction)
+        text = f"ReduceScatter({reduction}) of parts of {shown(some)}"
+        operations.append((group.start(text, steps), positions))
+    return Started(group, operations)
+
+
+def start_all_gather(
+    group: Group, parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]
+) -> Started:
+    """Start gathering arrays of which each rank has its part, one collective per dtype."""
+    operations = []
+    for positions in by_dtype(parts):
+        some, wanted = [parts[i] for i in positions], [shapes[i] for i in positions]
+        steps = all_gather_parts(group.comm, some, wanted)
+        text = f"AllGather of parts of {some[0].dtype} {' '.join(map(str, wanted))}"
+        operations.append((group.start(text, steps), positions))
+    return Started(group, operations)

@@ -1,0 +1,345 @@
+"""Checkpoints that all ranks write together, and that any number of ranks can load.
+
+A checkpoint is one safetensors file per rank, with what that rank stores of the optimiser state and
+its share of what all ranks have, and a layout: a JSON file that says where each value is. The
+layout is written last, when all other files are on disk. A checkpoint without it does not exist,
+so that one that a killed program left half written is never loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ...call_errors import explaining
+from ...dtype import as_dtype
+from ...errors import ArgumentError, CheckpointError
+from ...nn.cell import Cell
+from ...parameter import Parameter
+from ...ranks.buckets import part_length
+from ...ranks.world import world
+from ...tensor import Tensor
+from .. import _checkpoint_file
+from .._atomic_file import replace_file
+from .files import _entries, _problem, _saved, _write
+
+__all__ = ["latest_sharded_checkpoint", "load_sharded_checkpoint", "save_sharded_checkpoint"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+VERSION = 1
+_LAYOUT = re.compile(r"step-(\d+)\.json")
+_FILE = re.compile(r"step-\d+\.[0-9a-f]{16}\.\d+-of-\d+\.safetensors")
+
+
+class _Piece(NamedTuple):
+    """Consecutive elements of a value, in C order, as one entry of a file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]  # of the whole value
+    start: int
+    array: Array
+
+
+@explaining
+def save_sharded_checkpoint(
+    save_obj: Cell | Mapping[str, Any],
+    directory: str | os.PathLike[str],
+    step: int,
+    append_dict: Mapping[str, Any] | None = None,
+    keep: int = 0,
+) -> str:
+    """Write a checkpoint that all ranks store together; every rank calls it.
+
+    Each rank writes its parts of the optimiser state (`enable_parallel_optimizer`). What all ranks
+    have is written once: each trainable Parameter by one of them, everything else by rank 0.
+
+    Args:
+        save_obj: Cell, such as a TrainOneStepCell, or dictionary from names to Tensors.
+        directory: folder, which all ranks see; it holds the checkpoints of one program.
+        step: number of the checkpoint, 0 or more. An earlier one with this number is replaced.
+        append_dict: more entries, of rank 0: numbers, strings, Tensors.
+        keep: how many checkpoints to keep in the folder, the newest; 0 keeps all.
+
+    Returns:
+        Path of the layout. When the call returns, the checkpoint is complete on disk.
+
+    Raises:
+        TypeError: an entry has a type that cannot be saved, or `step` is no int.
+        ValueError: two entries have one name.
+
+    Examples:
+        >>> import duograph as ms
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> net = ms.nn.Dense(2, 1)
+        >>> _ = ms.train.save_sharded_checkpoint(net, folder, 10, {"epoch": 3})
+        >>> ms.train.load_sharded_checkpoint(folder, net)
+        {'epoch': 3}
+    """
+    for name, value in (("step", step), ("keep", keep)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ArgumentError(
+                f"save_sharded_checkpoint: got {name}={value!r}; wanted an int of 0 or more"
+            )
+    own = world().whole
+    folder = os.path.abspath(os.fspath(directory))
+    os.makedirs(folder, exist_ok=True)
+    token = own.gather_bytes(os.urandom(8), "naming a checkpoint")[0].hex()
+    pieces = list(_pieces(save_obj, append_dict or {}, own.rank, own.size))
+    file = f"step-{step}.{token}.{own.rank}-of-{own.size}.safetensors"
+    _checkpoint_file.write(os.path.join(folder, file), {p.name: p.array for p in pieces}, True)
+    told = {"file": file, "bytes": os.path.getsize(os.path.join(folder, file)), "pieces": [
+        (p.name, p.dtype, p.shape, p.start, p.array.size) for p in pieces
+    ]}  # fmt: skip
+    found = own.gather_bytes(json.dumps(told).encode(), "a checkpoint of all ranks")
+    layout = os.path.join(folder, f"step-{step}.json")
+    if own.rank == 0:
+        replace_file(layout, [_layout(step, [json.loads(f) for f in found])])
+        _forget(folder, keep)
+    own.gather_bytes(b"", "a checkpoint that is complete")
+    return layout
+
+
+def _pieces(save_obj: object, more: Mapping[str, Any], rank: int, size: int) -> Iterator[_Piece]:
+    """Yield what this rank writes of a checkpoint of `size` ranks."""
+    names: set[str] = set()
+    written = [0] * size  # bytes of trainable Parameters by rank
+    for name, value in [*_entries(save_obj), *more.items()]:
+        if name in names:
+            raise ArgumentError(
+                f"save_sharded_checkpoint: got two entries named {name!r}; wanted unique names"
+            )
+        names.add(name)
+        part = value.part if isinstance(value, Parameter) else None
+        writer = 0
+        if part is not None:
+            writer = rank
+        elif isinstance(value, Parameter) and value.requires_grad:
+            writer = written.index(min(written))
+            written[writer] += value.size * value.itemsize
+        if writer != rank:
+            continue
+        array = _saved(name, value)
+        if isinstance(array, str):
+            array = np.frombuffer(json.dumps(array).encode(), np.uint8)
+            yield _Piece(name, "text", array.shape, 0, array)
+        elif part is None:
+            number = isinstance(value, (bool, int, float))
+            dtype = "number" if number else as_dtype(array.dtype).name
+            yield _Piece(name, dtype, array.shape, 0, array)
+        else:
+            start = min(part.rank * len(array), math.prod(part.shape))
+            array = array[: math.prod(part.shape) - start]
+            yield _Piece(name, as_dtype(array.dtype).name, part.shape, start, array)
+
+
+def _layout(step: int, told: list[Any]) -> bytes:
+    """Return the content of the layout of a checkpoint; `told` is what the ranks wrote."""
+    values: dict[str, Any] = {}
+    for number, each in enumerate(told):
+        for name, dtype, shape, start, count in each["pieces"]:
+            value = values.setdefault(name, {"dtype": dtype, "shape": shape, "pieces": []})
+            value["pieces"].append({"file": number, "start": start, "count": count})
+    content = {
+        "version": VERSION, "step": step, "values": values,
+        "files": [{"name": each["file"], "bytes": each["bytes"]} for each in told],
+    }  # fmt: skip
+    text = json.dumps(content, indent=1)
+    return json.dumps({"crc32": zlib.crc32(text.encode()), "layout": text}).encode()
+
+
+def _forget(folder: str, keep: int) -> None:
+    """Remove all but the newest layouts of a folder, and then the files that no layout names."""
+    steps = _steps(folder)
+    for step in steps[: len(steps) - keep] if keep else ():
+        os.remove(os.path.join(folder, f"step-{step}.json"))
+    named: set[str] = set()
+    for step in _steps(folder):
+        try:
+            named.update(file["name"] for file in _read_layout(folder, step)["files"])
+        except CheckpointError:
+            return  # it may name any of them
+    for name in os.listdir(folder):
+        if _FILE.fullmatch(name) and name not in named:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, name))
+
+
+def _steps(folder: str) -> list[int]:
+    """Return the steps of the layouts in a folder, in ascending order."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted(int(m[1]) for name in names if (m := _LAYOUT.fullmatch(name)))
+
+
+def _read_layout(folder: str, step: int) -> dict[str, Any]:
+    """Return the layout of a checkpoint, all of whose files are there.
+
+    Raises:
+        CheckpointError: it is damaged, of a newer version, or a file is missing or cut off.
+    """
+    path = os.path.join(folder, f"step-{step}.json")
+    try:
+        with open(path, encoding="utf-8") as f:
+            outer = json.load(f)
+        text = outer["layout"]
+        if zlib.crc32(text.encode()) != outer["crc32"]:
+            raise ValueError("it does not match its checksum")
+        found: dict[str, Any] = json.loads(text)
+    except FileNotFoundError:
+        raise CheckpointError(
+            f"load_sharded_checkpoint: got step {step}; there is no {path!r}"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"load_sharded_checkpoint: {path!r} is damaged ({error})") from None
+    if found["version"] != VERSION:
+        raise CheckpointError(
+            f"load_sharded_checkpoint: {path!r} has version {found['version']}; wanted {VERSION}"
+        )
+    for file in found["files"]:
+        try:
+            nbytes = os.path.getsize(os.path.join(folder, file["name"]))
+        except FileNotFoundError:
+            nbytes = -1
+        if nbytes != file["bytes"]:
+            state = "is missing" if nbytes < 0 else f"has {nbytes} of {file['bytes']} bytes"
+            raise CheckpointError(
+                f"load_sharded_checkpoint: {file['name']} of {path!r} {state}; nothing was loaded"
+            )
+    return found
+
+
+@explaining
+def latest_sharded_checkpoint(directory: str | os.PathLike[str]) -> int | None:
+    """Return the step of the newest complete checkpoint in a folder; None if there is none.
+
+    Examples:
+        >>> import duograph as ms
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> ms.train.latest_sharded_checkpoint(folder)
+        >>> _ = ms.train.save_sharded_checkpoint(ms.nn.Dense(2, 1), folder, 10)
+        >>> ms.train.latest_sharded_checkpoint(folder)
+        10
+    """
+    folder = os.path.abspath(os.fspath(directory))
+    for step in reversed(_steps(folder)):
+        try:
+            _read_layout(folder, step)
+        except CheckpointError:
+            continue
+        return step
+    return None
+
+
+@explaining
+def load_sharded_checkpoint(
+    directory: str | os.PathLike[str], net: Cell, step: int | None = None
+) -> dict[str, Any]:
+    """Load a checkpoint of `save_sharded_checkpoint` into a Cell, on any number of ranks.
+
+    A rank reads the files one by one, and keeps of each what its Parameters need. Nothing is loaded
+    if anything is missing or does not fit.
+
+    Args:
+        directory: the folder of checkpoints.
+        net: Cell with Parameters of the names and whole shapes of the one that was saved.
+        step: number of the checkpoint; None: the newest complete one.
+
+    Returns:
+        The entries that are no Parameters or buffers of `net`, by name: numbers, texts, Tensors.
+
+    Raises:
+        ValueError: there is no complete checkpoint, it lacks a Parameter of `net`, or one has
+            another shape or dtype.
+    """
+    folder = os.path.abspath(os.fspath(directory))
+    if not isinstance(net, Cell):
+        raise ArgumentError(
+            f"load_sharded_checkpoint: got {type(net).__name__}; wanted a Cell, such as the "
+            "TrainOneStepCell"
+        )
+    if step is None:
+        step = latest_sharded_checkpoint(folder)
+        if step is None:
+            raise CheckpointError(
+                f"load_sharded_checkpoint: got {folder!r}; there is no complete checkpoint"
+            )
+    layout = _read_layout(folder, step)
+    targets = dict(_entries(net))
+    missing = [name for name in targets if name not in layout["values"]]
+    if missing:
+        raise CheckpointError(
+            f"load_sharded_checkpoint: step {step} has no {', '.join(missing[:5])}"
+            f"{' ...' if missing[5:] else ''}; nothing was loaded"
+        )
+    values = _assembled(folder, layout, targets)
+    for name, target in targets.items():
+        problem = _problem(name, target, values[name], False)
+        if problem is not None:
+            raise CheckpointError(f"load_sharded_checkpoint: {problem}; nothing was loaded")
+    for name, target in targets.items():
+        _write(target, values.pop(name))
+    return values
+
+
+def _assembled(
+    folder: str, layout: dict[str, Any], targets: Mapping[str, Tensor]
+) -> dict[str, Any]:
+    """Return the values of a checkpoint; of those with a target, what the target holds."""
+    flat: dict[str, Array] = {}
+    ranges: dict[str, tuple[int, int]] = {}  # of the whole value, in elements
+    lengths: dict[str, int] = {}  # of what the target holds, zeros at its end included
+    needed: list[list[tuple[str, int]]] = [[] for _ in layout["files"]]
+    for name, value in layout["values"].items():
+        size = math.prod(value["shape"])
+        part = getattr(targets.get(name), "part", None)
+        if part is not None and list(part.shape) != value["shape"]:
+            raise CheckpointError(
+                f"load_sharded_checkpoint: {name} has shape {tuple(value['shape'])} in the "
+                f"checkpoint and {part.shape} in the net; nothing was loaded"
+            )
+        n = lengths[name] = size if part is None else part_length(size, part.size)
+        begin = 0 if part is None else min(part.rank * n, size)
+        end = min(begin + n, size)
+        ranges[name] = begin, end
+        for piece in value["pieces"]:
+            start, count = piece["start"], piece["count"]
+            if (start < end and start + count > begin) or start == 0:  # its dtype, if empty
+                needed[piece["file"]].append((name, start))
+    for file, pieces in zip(layout["files"], needed, strict=True):
+        if not pieces:
+            continue
+        content = _checkpoint_file.read(os.path.join(folder, file["name"]), True)
+        for name, start in pieces:
+            piece = np.asarray(content[name]).reshape(-1)
+            begin, end = ranges[name]
+            held = flat.setdefault(name, np.zeros(lengths[name], piece.dtype))
+            a, b = max(begin, start), min(end, start + piece.size)
+            if a < b:
+                held[a - begin : b - begin] = piece[a - start : b - start]
+    return {
+        name: _value(value, flat[name], getattr(targets.get(name), "part", None) is not None)
+        for name, value in layout["values"].items()
+    }
+
+
+def _value(value: dict[str, Any], array: Array, is_part: bool) -> Any:
+    """Return a loaded value: a text, a number or a Tensor."""
+    if value["dtype"] == "text":
+        return json.loads(array.tobytes())
+    if value["dtype"] == "number":
+        return array.reshape(()).item()
+    return Tensor(array if is_part else array.reshape(value["shape"]))
