@@ -16,6 +16,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "_c_expression.amp": ("compat.private_training",),
     "_c_expression.typing": ("dtype",),
     "_extends": ("compat.private_names",),
+    "amp": ("compat.private_training",),
     "boost": (),
     "common": ("", "common.initializer", "parameter", "dtype", "compat.private_training"),
     "common.api": ("compat.private_names", ""),
@@ -159,6 +160,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "ops.function.spectral_func": ("ops",),
     "ops.function.vmap_func": ("ops", ""),
     "log": ("compat.private_training",),
+    "ops.functional_overload": ("ops",),
     "ops.functional": ("ops", "compat.private_training"),
     "ops.op_info_register": ("ops",),
     "ops.operations": ("ops",),
@@ -203,6 +205,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "train.summary": ("train",),
     "train.summary.summary_record": ("train",),
     "utils": (),
+    "utils.dlpack": ("utils",),
 }  # fmt: skip
 
 # modules under a second name: (path, name in it) -> module below the package

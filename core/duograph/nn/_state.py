@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ..call_errors import explain_methods
 from ..dtype import DType
 from ..errors import ArgumentError
+from ..option_checks import warn_moot
 from ..tensor import Tensor
 from . import _tree
 from ._hooks import HookHandle, add_hook
@@ -246,6 +247,10 @@ class KeepsState:
                 if buffer is not None:
                     cell._buffers[name] = function(buffer)
             cell.__dict__.pop("_graph", None)
+
+    def set_data_parallel(self) -> None:
+        """Accept that devices share a batch; one warning says that it has no meaning here."""
+        warn_moot("nn.Cell.set_data_parallel")
 
     def update_cell_prefix(self) -> None:
         """Set `param_prefix` of every descendant Cell to its path."""

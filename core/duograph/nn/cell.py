@@ -403,6 +403,7 @@ class Cell(KeepsState):
             raise ArgumentError(f"set_train: got mode={mode!r}; wanted True or False")
         for _, cell in _tree.walk_cells(self):
             cell.training = mode
+            cell.__dict__["_phase"] = "train" if mode else "predict"
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
@@ -445,8 +446,17 @@ class Cell(KeepsState):
 
     @property
     def phase(self) -> str:
-        """Return the mode of this Cell: ``"train"`` or ``"predict"``."""
-        return "train" if self.training else "predict"
+        """The mode of this Cell: ``"train"``, or ``"predict"`` after `set_train(False)`.
+
+        Older programs set it; it selects nothing.
+        """
+        return self.__dict__.get("_phase", "train")
+
+    @phase.setter
+    def phase(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise ArgumentError(f"phase: got {value!r}; wanted a string")
+        self.__dict__["_phase"] = value
 
     def to_float(self, dst_type: DType) -> Cell:
         """Make this Cell and its descendants compute in another float type; return this Cell.

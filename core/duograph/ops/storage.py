@@ -5,9 +5,15 @@ Users reach them as methods of Tensor only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dtype import DTypeLike, as_dtype, float32
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from .arguments import Axis
+from .comparison import isclose
 from .extremes import _max_or_min, amax, amin
 from .methods import tensor_method, tensor_property
 from .movement import identity, stop_gradient
@@ -205,3 +211,43 @@ def _tensor_pin_memory(self: Tensor) -> Tensor:
         [1.]
     """
     return self
+
+
+@tensor_method("allclose")
+def _tensor_allclose(
+    self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Return whether all elements are close: ``abs(x - other) <= atol + rtol * abs(other)``.
+
+    Args:
+        other: Tensor of a shape that broadcasts.
+        rtol, atol: the tolerances.
+        equal_nan: whether NaN is close to NaN.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Tensor([1.0]).allclose(ms.Tensor([1.0 + 1e-7]))
+        True
+    """
+    return bool(isclose(self, other, rtol, atol, equal_nan).all())
+
+
+def _from_bytes(
+    bytes_data: bytes, shape: Sequence[int] | None = None, dtype: DTypeLike = float32
+) -> Tensor:
+    """Return a Tensor of the elements that `get_bytes` returned.
+
+    Args:
+        bytes_data: the elements, in the byte order of this machine.
+        shape: the shape; None: one axis.
+        dtype: the dtype.
+
+    Raises:
+        ValueError: the bytes do not make up a Tensor of that shape.
+    """
+    wanted = as_dtype(dtype)
+    array = np.frombuffer(bytes_data, wanted.np).copy()
+    return Tensor(array if shape is None else array.reshape(tuple(shape)), wanted)
+
+
+Tensor.convert_bytes_to_tensor = staticmethod(_from_bytes)

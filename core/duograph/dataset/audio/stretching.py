@@ -95,6 +95,8 @@ class PhaseVocoder(_SpectrumTransform):
         self.advance = phase_advance
 
     def _signal(self, signal: Array) -> Array:
+        if self.rate == 1:
+            return signal.copy()
         if signal.shape[-3] != len(self.advance):
             raise ShapeError(
                 f"PhaseVocoder: got shape {signal.shape}; wanted {len(self.advance)} frequencies"
