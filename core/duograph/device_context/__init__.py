@@ -4,3 +4,7 @@ Users import it; nothing in the package does. `cpu` is about the host; `ascend` 
 """
 
 from __future__ import annotations
+
+from . import cpu
+
+__all__ = ["cpu"]

@@ -387,7 +387,7 @@ class FileWriter:
             )
         return array.astype(dtype)
 
-    def commit(self) -> str:
+    def commit(self) -> None:
         """Complete the files: write the headers and indexes.
 
         Raises:
@@ -415,7 +415,6 @@ class FileWriter:
             }  # fmt: skip
             shard.finish(header, kinds)
         self._closed = True
-        return SUCCESS
 
     @classmethod
     def open_for_append(cls, file_name: str) -> FileWriter:

@@ -28,7 +28,7 @@ def _tensor_argmax_with_value(
     """Return the largest elements along an axis and their indices.
 
     Args:
-        axis: the axis; None: one value and index for the flattened tensor, both 0-d.
+        axis: the axis; None: the largest of all elements, with index 0, both 0-d.
         keep_dims: keep the axis with length 1.
 
     Returns:
@@ -67,8 +67,6 @@ def _with_index(
 ) -> tuple[Tensor, Tensor]:
     if axis is not None and not isinstance(axis, int):
         raise ArgumentError(f"{name}: got {type(axis).__name__} for axis; wanted an int or None")
-    if axis is None:
-        x, axis, keep_dims = x.reshape((-1,)), 0, False
     values, indices = _max_or_min(name, x, axis, keep_dims, None, None, sign, True)
     return values, indices
 
