@@ -56,6 +56,7 @@ LAYERS = [
      "launcher",
      "compat.private_names", "compat.private_training", "compat.private_attention",
      "compat.argument_checks", "compat.shared_layers", "compat.script_settings",
+     "compat.private_cells",
      "device_context",
      "communication.comm_func", "runtime", "hal", "profiler"),
 ]  # fmt: skip

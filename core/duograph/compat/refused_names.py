@@ -103,6 +103,10 @@ REFUSED: dict[str, dict[str, str]] = {
         _INTERNAL: "Merge GeSwitch geswitch switch_layer Reusing merge DumpGradient PyExecute "
         "CopyWithSlice SelectView SliceGetItem DtypeToEnum",
     },
+    "ops.operations._tensor_array": {
+        _REPLAY: "TensorArray TensorArrayWrite TensorArrayRead TensorArrayClose TensorArrayClear "
+        "TensorArrayStack TensorArraySize TensorArrayGather",
+    },
     "runtime": {
         _LIMITS: "set_device_limit get_device_limit set_stream_limit get_stream_limit "
         "reset_stream_limit StreamLimitCtx",
