@@ -66,8 +66,8 @@ _MODULES = (
     "amp", "boost", "common", "communication", "dataset", "log", "mindrecord", "mint", "nn",
     "experimental", "numpy", "onnx", "scipy", "train",
     "compat",
-    "autodiff", "backend", "errors", "execution", "hal", "passes", "profiler", "run", "runtime",
-    "version",
+    "autodiff", "backend", "device_context", "errors", "execution", "hal", "passes", "profiler",
+    "run", "runtime", "version",
 )  # fmt: skip
 _NAMES = {
     "Model": "train",
@@ -154,6 +154,23 @@ _NAMES = {
     "check_gradient": "conformance.gradient_check",
     "check_parity": "conformance.parity",
     "_no_grad": "compat.private_training",
+    "get_grad": "ops",
+    "get_log_config": "log",
+    **dict.fromkeys(
+        (
+            "QuantDtype",
+            "frombuffer",
+            "get_algo_parameters",
+            "get_ps_context",
+            "get_py_obj_dtype",
+            "merge_sliced_parameter",
+            "ms_memory_recycle",
+            "reset_algo_parameters",
+            "set_algo_parameters",
+            "set_recursion_limit",
+        ),
+        "compat.script_settings",
+    ),
 }
 
 

@@ -11,7 +11,9 @@ import os
 
 from .errors import ArgumentValueError
 
-__all__ = ["debug", "info", "warning", "error", "critical", "get_level", "set_level"]
+__all__ = [
+    "critical", "debug", "error", "get_level", "get_log_config", "info", "set_level", "warning",
+]  # fmt: skip
 
 logger = logging.getLogger("duograph")
 _LEVELS = [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL]
@@ -51,3 +53,23 @@ def set_level(level: int) -> None:
     if not isinstance(level, int) or not 0 <= level < len(_LEVELS):
         raise ArgumentValueError(f"set_level: got {level!r}; wanted an int from 0 to 4")
     logger.setLevel(_LEVELS[level])
+
+
+# MindSpore's environment variables about logging; only GLOG_v is used here
+_VARIABLES = (
+    "GLOG_v", "GLOG_logtostderr", "GLOG_log_dir", "logger_maxBytes", "logger_backupCount",
+    "GLOG_stderrthreshold",
+)  # fmt: skip
+
+
+def get_log_config() -> dict[str, str]:
+    """Return the values of MindSpore's environment variables about logging, those that are set.
+
+    Examples:
+        >>> import os
+        >>> import duograph as ms
+        >>> os.environ["GLOG_v"] = "2"
+        >>> ms.get_log_config()["GLOG_v"]
+        '2'
+    """
+    return {name: os.environ[name] for name in _VARIABLES if name in os.environ}

@@ -379,6 +379,8 @@ _LAYERS = (
         ("parallel_optimizer", "whether ranks may share its update", "False", True),
     ),
     *_rows(MOOT, "nn.Cell.shard", ("", _ONE)),
+    *_rows(MOOT, "set_algo_parameters", ("", "no parallel strategy is searched for")),
+    *_rows(MOOT, "nn.Cell.set_data_parallel", ("", _ONE)),
     *_rows(MOOT, "nn.Cell.init_parameters_data", ("auto_parallel_mode", _ONE, "True", False)),
     *_rows(
         MOOT, "nn.Cell.recompute",

@@ -199,8 +199,22 @@ class Parameter(Tensor):
 
     @property
     def data(self) -> Parameter:
-        """This Parameter itself: unlike other frameworks', `p.data` is no separate Tensor."""
+        """This Parameter itself: unlike other frameworks', `p.data` is no separate Tensor.
+
+        Setting it replaces the value, with shape and dtype.
+        """
         return self
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentError(
+                f"Parameter {self.name}: got {type(value).__name__} for data; wanted a Tensor"
+            )
+        if value is not self:
+            self._rebind(value if staged_builder() is not None else Tensor(value))
+
+    inited_param: Tensor | None = None
 
     def init_data(self, *_: object, **__: object) -> Parameter:
         """Run the Initializer of a Parameter made with `init`, and return the Parameter."""

@@ -50,6 +50,24 @@ CLIENTS = (
         ("pyyaml", "tqdm", "pillow", "opencv-python-headless", "setuptools<80"),
     ),
     Client("quaternion", "mindspore-quaternion==0.7.1"),
+    Client("rl", "mindspore-rl==0.7.0", ("astor", "pyyaml", "gym==0.26.2", "setuptools<80")),
+    Client("ddm", "denoising-diffusion-mindspore==0.0.1a0", ("tqdm", "pillow")),
+    Client("mindpet", "mindpet==1.0.4", ("pyyaml", "click", "prettytable")),
+    # it uses names that NumPy 2 has removed
+    Client(
+        "xai",
+        "mindspore-xai==1.8.1",
+        (
+            "numpy<2",
+            "ml_dtypes<0.6",
+            "pandas<2.3",
+            "scikit-learn<1.6",
+            "matplotlib",
+            "pillow",
+            "tqdm",
+            "scipy",
+        ),
+    ),
 )
 
 

@@ -55,7 +55,9 @@ LAYERS = [
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
      "launcher",
      "compat.private_names", "compat.private_training", "compat.private_attention",
-     "compat.argument_checks", "compat.shared_layers",
+     "compat.argument_checks", "compat.shared_layers", "compat.script_settings",
+     "compat.private_cells",
+     "device_context",
      "communication.comm_func", "runtime", "hal", "profiler"),
 ]  # fmt: skip
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}

@@ -32,7 +32,7 @@ _WHITE: list[type[Cell]] = [
 ]  # fmt: skip
 _BLACK: list[type[Cell]] = [
     normalization.BatchNorm1d, normalization.BatchNorm2d, normalization.BatchNorm3d,
-    normalization.LayerNorm, normalization.SyncBatchNorm, normalization.GroupNorm,
+    normalization.LayerNorm,
 ]  # fmt: skip
 
 

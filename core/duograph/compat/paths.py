@@ -16,6 +16,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "_c_expression.amp": ("compat.private_training",),
     "_c_expression.typing": ("dtype",),
     "_extends": ("compat.private_names",),
+    "amp": ("compat.private_training",),
     "boost": (),
     "common": ("", "common.initializer", "parameter", "dtype", "compat.private_training"),
     "common.api": ("compat.private_names", ""),
@@ -92,7 +93,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "nn.layer.normalization": ("nn",),
     "nn.layer.padding": ("nn",),
     "nn.layer.pooling": ("nn",),
-    "nn.layer.rnn_cells": ("nn",),
+    "nn.layer.rnn_cells": ("nn", "compat.private_cells"),
     "nn.layer.rnns": ("nn",),
     "nn.layer.timedistributed": ("nn",),
     "nn.layer.transformer": ("nn",),
@@ -159,10 +160,12 @@ PATHS: dict[str, tuple[str, ...]] = {
     "ops.function.spectral_func": ("ops",),
     "ops.function.vmap_func": ("ops", ""),
     "log": ("compat.private_training",),
+    "ops.functional_overload": ("ops",),
     "ops.functional": ("ops", "compat.private_training"),
     "ops.op_info_register": ("ops",),
     "ops.operations": ("ops",),
     "ops.operations._rl_inner_ops": ("ops",),
+    "ops.operations._tensor_array": (),
     "ops.operations.array_ops": ("ops",),
     "ops.operations.comm_ops": ("ops",),
     "ops.operations.control_ops": ("ops",),
@@ -203,6 +206,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "train.summary": ("train",),
     "train.summary.summary_record": ("train",),
     "utils": (),
+    "utils.dlpack": ("utils",),
 }  # fmt: skip
 
 # modules under a second name: (path, name in it) -> module below the package

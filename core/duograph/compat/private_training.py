@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import amp, context
+from .. import amp, context, ops
 from ..amp.precision import _BLACK as AMP_BLACK_LIST
 from ..amp.precision import _WHITE as AMP_WHITE_LIST
 from ..amp.precision import _cast_all_but, _cast_cells
@@ -209,3 +209,16 @@ class _Function:
         raise UnsupportedOpError(
             f"{cls.__name__}.apply: _Function is not built; write a Cell with a `bprop` method"
         )
+
+
+# ---- amp ---------------------------------------------------------------------------------------
+
+
+def _grad_scale_map(scale_value: Tensor, inputs: Any) -> Any:
+    """Return nested tuples of gradients, each multiplied by a scale."""
+    return ops.HyperMap()(lambda grad: grad * ops.cast(scale_value, grad.dtype), inputs)
+
+
+def _grad_unscale_map(scale_value: Tensor, inputs: Any) -> Any:
+    """Return nested tuples of gradients, each divided by a scale."""
+    return ops.HyperMap()(lambda grad: grad / ops.cast(scale_value, grad.dtype), inputs)

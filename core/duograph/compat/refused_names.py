@@ -33,19 +33,19 @@ _ADASUM = "adds up the updates of 16 processes or more"
 # namespace -> reason -> names
 REFUSED: dict[str, dict[str, str]] = {
     "": {
-        _SEVERAL: "shard Layout parameter_broadcast sync_pipeline_shared_parameters "
-        "set_algo_parameters get_algo_parameters reset_algo_parameters",
-        _STRATEGY: "build_searched_strategy merge_pipeline_strategys merge_sliced_parameter "
+        _SEVERAL: "shard Layout parameter_broadcast sync_pipeline_shared_parameters",
+        _STRATEGY: "build_searched_strategy merge_pipeline_strategys "
         "rank_list_for_transform restore_group_info_list transform_checkpoint_by_rank "
         "transform_checkpoints unified_safetensors get_ckpt_path_with_strategy",
-        _SERVER: "set_ps_context get_ps_context",
+        _SERVER: "set_ps_context",
         _CLUSTER: "TrainFaultTolerance sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "mindio_preload set_mindio_server_info",
         _LIMITS: "set_device_limit get_device_limit set_stream_limit get_stream_limit "
         "reset_stream_limit StreamLimitCtx",
         _ALLOCATOR: "MemPool PluggableAllocator use_mem_pool memory_replay",
         _TREE: "Node ScopedValue SymbolTree",
-        _INTERNAL: "export_split_mindir ms_memory_recycle",
+        _INTERNAL: "export_split_mindir",
+        _THOR: "ConvertNetUtils ConvertModelUtils",
     },
     "communication.comm_func": {
         _SEVERAL: "all_to_all_with_output_shape all_to_all_single_with_output_shape all_to_all_v_c",
@@ -57,7 +57,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "parallel.strategy": {_STRATEGY: "enable_save_strategy_online get_strategy_metadata"},
     "train": {
         _CLUSTER: "TrainFaultTolerance",
-        _STRATEGY: "build_searched_strategy merge_sliced_parameter restore_group_info_list "
+        _STRATEGY: "build_searched_strategy restore_group_info_list "
         "get_ckpt_path_with_strategy",
     },
     "train.serialization": {
@@ -102,6 +102,10 @@ REFUSED: dict[str, dict[str, str]] = {
         _QUEUE: "GetNext ms_hasnext ms_next",
         _INTERNAL: "Merge GeSwitch geswitch switch_layer Reusing merge DumpGradient PyExecute "
         "CopyWithSlice SelectView SliceGetItem DtypeToEnum",
+    },
+    "ops.operations._tensor_array": {
+        _REPLAY: "TensorArray TensorArrayWrite TensorArrayRead TensorArrayClose TensorArrayClear "
+        "TensorArrayStack TensorArraySize TensorArrayGather",
     },
     "runtime": {
         _LIMITS: "set_device_limit get_device_limit set_stream_limit get_stream_limit "

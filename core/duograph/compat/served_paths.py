@@ -26,7 +26,7 @@ __all__ = ["nearest", "public_names", "renamed", "serve", "serve_paths"]
 PACKAGE = __name__.partition(".")[0]
 # where a name is looked for that the asked module lacks
 NAMESPACES = ("", "ops", "nn", "train", "numpy", "mint", "mint.nn", "mint.nn.functional", "dataset")
-EXTENDED = ("mint", "mint.nn.functional", "mint.linalg", "mint.special")
+EXTENDED = ("mint.nn.functional", "mint", "mint.linalg", "mint.special")
 EXTENDED_LAYERS = ("Linear",)  # layers of `mint.nn` that `nn` has under the same name
 OWN_GETATTR = ("", "ops")  # modules with a `__getattr__` of their own, which asks `serve` last
 _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

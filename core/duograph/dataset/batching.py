@@ -117,6 +117,8 @@ class BatchDataset(Dataset):
         if per_batch_map is not None:
             columns = new_columns(columns, self.inputs, self.outputs)
         super().__init__(columns, (input_dataset,))
+        if not callable(batch_size):
+            input_dataset._in_batches(batch_size)
         config.workers(num_parallel_workers)
         self.workers, self.processes = num_parallel_workers, bool(python_multiprocessing)
 

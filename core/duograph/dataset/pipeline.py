@@ -424,11 +424,13 @@ class Dataset:
     def sync_wait(
         self, condition_name: str, num_batch: int = 1, callback: Operation | None = None
     ) -> Dataset:
-        """Return a dataset that lets `num_batch` rows pass, then waits for `sync_update`.
+        """Return a dataset that lets `num_batch` batches pass, then waits for `sync_update`.
+
+        A batch is what a later `batch` of the pipeline makes; without one, a row.
 
         Args:
             condition_name: the name that `sync_update` gives.
-            num_batch: rows that pass before the first update.
+            num_batch: batches that pass before the first update.
             callback: function of the ``data`` of each update.
 
         Raises:
@@ -440,7 +442,7 @@ class Dataset:
     def sync_update(
         self, condition_name: str, num_batch: int | None = None, data: object = None
     ) -> None:
-        """Let `num_batch` more rows pass `sync_wait`, after its callback ran with `data`.
+        """Let `num_batch` more batches pass `sync_wait`, after its callback ran with `data`.
 
         Raises:
             RuntimeError: no `sync_wait` of this name in the pipeline, or `num_batch` is below 1.
@@ -456,6 +458,11 @@ class Dataset:
     def get_sync_notifiers(self) -> dict[str, Callable[..., None]]:
         """Return what releases each `sync_wait` of the pipeline, by condition name."""
         return {k: f for p in self._parents for k, f in p.get_sync_notifiers().items()}
+
+    def _in_batches(self, size: int) -> None:
+        """Tell each `sync_wait` of the pipeline how many of its rows a later batch takes."""
+        for p in self._parents:
+            p._in_batches(size)
 
     def disable_sync(self) -> None:
         """Let every `sync_wait` of the pipeline pass all rows."""

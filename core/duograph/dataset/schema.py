@@ -78,6 +78,8 @@ class Schema:
     def parse_columns(self, columns: Any) -> None:
         """Add columns from a list of dictionaries, or a dictionary of them by name.
 
+        A column of the same name is replaced.
+
         Raises:
             ValueError: a column without name or type.
             TypeError: neither a list nor a dictionary.
@@ -91,6 +93,7 @@ class Schema:
         for c in several:
             if not isinstance(c, dict) or "type" not in c or "name" not in c:
                 raise ArgumentValueError(f"Schema: got the column {c!r}; wanted name and type")
+            self.columns = [known for known in self.columns if known["name"] != c["name"]]
             self.add_column(c["name"], c["type"], c.get("shape"))
 
     def to_json(self) -> str:

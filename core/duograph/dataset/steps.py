@@ -437,6 +437,7 @@ class SyncWaitDataset(Dataset):
         super().__init__(input_dataset.get_col_names(), (input_dataset,))
         self.condition_name, self.num_batch, self.callback = condition_name, num_batch, callback
         self._permitted: float = num_batch
+        self._rows_of_batch = 1
 
     def _size(self) -> int | None:
         return self._parents[0]._size()
@@ -445,7 +446,7 @@ class SyncWaitDataset(Dataset):
         return {**super().get_sync_notifiers(), self.condition_name: self._update}
 
     def _update(self, num_batch: int | None, data: object) -> None:
-        """Call the user's callback with `data`, and permit `num_batch` more rows.
+        """Call the user's callback with `data`, and permit `num_batch` more batches.
 
         Raises:
             DatasetError: `num_batch` is below 1.
@@ -456,7 +457,13 @@ class SyncWaitDataset(Dataset):
             raise DatasetError(f"sync_update: got num_batch={num_batch!r}; wanted 1 or more")
         if self.callback is not None:
             self.callback(data)
-        self._permitted += self.num_batch if num_batch is None else num_batch
+        batches = self.num_batch if num_batch is None else num_batch
+        self._permitted += batches * self._rows_of_batch
+
+    def _in_batches(self, size: int) -> None:
+        self._permitted += self.num_batch * (size - self._rows_of_batch)
+        self._rows_of_batch = size
+        super()._in_batches(size)
 
     def disable_sync(self) -> None:
         self._permitted = float("inf")

@@ -259,7 +259,7 @@ class FileWriter:
         self._schema = {k: dict(content[k]) for k in sorted(content)}
         self._description = desc or ""
 
-    def add_index(self, index_fields: Sequence[str]) -> str:
+    def add_index(self, index_fields: Sequence[str]) -> None:
         """Set the fields that the index holds, numbers and strings; by default all of them.
 
         Raises:
@@ -274,7 +274,6 @@ class FileWriter:
                     f"FileWriter.add_index: got {name!r}; wanted one of {self._raw_fields()}"
                 )
         self._index = list(index_fields)
-        return SUCCESS
 
     def _raw_fields(self) -> list[str]:
         """Return the names of the schema's number and string fields, not of bytes and arrays."""
@@ -282,7 +281,7 @@ class FileWriter:
 
     def write_raw_data(
         self, raw_data: Sequence[dict[str, Any]], parallel_writer: bool = False
-    ) -> str:
+    ) -> None:
         """Write rows.
 
         Args:
@@ -306,7 +305,6 @@ class FileWriter:
         each = max(1, -(-len(rows) // n))
         for i, row in enumerate(rows):
             self._shards[i % n if parallel_writer else i // each].add(*row)
-        return SUCCESS
 
     def open_and_set_header(self) -> str:
         """Open the files; `write_raw_data` does it too.
@@ -389,7 +387,7 @@ class FileWriter:
             )
         return array.astype(dtype)
 
-    def commit(self) -> str:
+    def commit(self) -> None:
         """Complete the files: write the headers and indexes.
 
         Raises:
@@ -417,7 +415,6 @@ class FileWriter:
             }  # fmt: skip
             shard.finish(header, kinds)
         self._closed = True
-        return SUCCESS
 
     @classmethod
     def open_for_append(cls, file_name: str) -> FileWriter:

@@ -104,7 +104,7 @@ def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         [2. 2. 1.]
     """
     values, indices = _ops.cummin(input, dim)
-    return values, indices
+    return values, indices.astype(int64)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:

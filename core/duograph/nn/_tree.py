@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
 from ..parameter import Parameter
-from ..tensor import Tensor
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -22,7 +21,7 @@ __all__ = [
     "check_names",
     "walk_cells",
     "walk_parameters",
-    "state_dict",
+    "EXTRA_STATE",
     "load_state_dict",
     "describe",
 ]
@@ -33,6 +32,7 @@ class StateMismatch(CheckpointError, RuntimeError):
 
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+EXTRA_STATE = "_extra_state"  # the end of the paths of what `get_extra_state` returned
 
 
 def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
@@ -76,29 +76,6 @@ def check_names(cell: Cell) -> None:
             )
 
 
-def state_dict(
-    cell: Cell,
-    destination: OrderedDict[str, Tensor] | None = None,
-    prefix: str = "",
-    keep_vars: bool = False,
-) -> OrderedDict[str, Tensor]:
-    """Return the Parameters and persistent buffers of a tree of Cells in a dictionary by path.
-
-    They are added to `destination` if it is given; `prefix` stands before each path. Parameters are
-    returned themselves. Buffers are copied unless `keep_vars` is set.
-    """
-    found: OrderedDict[str, Tensor] = OrderedDict() if destination is None else destination
-    for path, own in walk_every_cell(cell):
-        head = f"{prefix}{path}." if path else prefix
-        for name, parameter in own._params.items():
-            if parameter is not None:
-                found[head + name] = parameter
-        for name, buffer in own._buffers.items():
-            if buffer is not None and name not in own._transient:
-                found[head + name] = buffer if keep_vars else buffer.copy()
-    return found
-
-
 def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
     """Yield (path, Cell) over a tree of Cells; a shared Cell comes once for each of its paths."""
     yield prefix, cell
@@ -107,39 +84,68 @@ def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
             yield from walk_every_cell(child, f"{prefix}.{name}" if prefix else name)
 
 
-def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> IncompatibleKeys:
+def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
     """Copy `values`, by path, into the Parameters and buffers of a tree of Cells.
 
     Returns the paths that are missing in `values` and those that the Cell lacks; with `strict` they
-    are an error. All names and shapes are checked before the first write.
+    are an error. All names and shapes are checked before the first write; if there are hooks that
+    want to see the loaded values, the names are judged after those ran.
     """
     if not isinstance(values, Mapping):
         raise ArgumentError(
             f"{type(cell).__name__}.load_state_dict: got {type(values).__name__}; wanted a mapping "
             f"from names to Tensors"
         )
-    own = state_dict(cell, keep_vars=True)
-    missing = [k for k in own if k not in values]
-    unexpected = [k for k in values if k not in own]
-    problems = []
-    if strict and missing:
-        problems.append(f"missing keys: {', '.join(missing)}")
-    if strict and unexpected:
-        problems.append(f"unexpected keys: {', '.join(unexpected)}")
-    for name, target in own.items():
-        if name in values and tuple(values[name].shape) != target.shape:
-            problems.append(f"{name} has shape {tuple(values[name].shape)}, wanted {target.shape}")
+    values = OrderedDict(values)
+    keys = IncompatibleKeys([], [])
+    problems: list[str] = []
+    for path, own in walk_every_cell(cell):
+        for hook in own._hooks_of("load"):
+            prefix = f"{path}." if path else ""
+            hook(own, values, prefix, {}, strict, *keys, problems)
+    targets = cell.state_dict(keep_vars=True)
+    keys.missing_keys.extend(k for k in targets if k not in values)
+    keys.unexpected_keys.extend(k for k in values if k not in targets)
+    for name, target in targets.items():
+        if name in values and not name.endswith(EXTRA_STATE):
+            got = tuple(values[name].shape)
+            if got != target.shape:
+                problems.append(f"{name} has shape {got}, wanted {target.shape}")
+    last = [(c, h) for _, c in reversed([*walk_every_cell(cell)]) for h in c._hooks_of("loaded")]
+    if problems or not last:
+        _refuse_keys(cell, keys, strict, problems, "nothing was changed")
+    _write(cell, values)
+    for own, hook in last:
+        if hook(own, keys) is not None:
+            raise RuntimeError("load_state_dict: a post hook returned a value; wanted None")
+    _refuse_keys(cell, keys, strict, [], "the other values were loaded")
+    return keys
+
+
+def _refuse_keys(
+    cell: Cell, keys: IncompatibleKeys, strict: bool, problems: list[str], state: str
+) -> None:
+    if strict and keys.missing_keys:
+        problems.append(f"missing keys: {', '.join(keys.missing_keys)}")
+    if strict and keys.unexpected_keys:
+        problems.append(f"unexpected keys: {', '.join(keys.unexpected_keys)}")
     if problems:
-        raise StateMismatch(
-            f"{type(cell).__name__}.load_state_dict: {'; '.join(problems)}; nothing was changed"
-        )
-    for name, target in own.items():
-        if name in values:
-            if isinstance(target, Parameter):
-                target.set_data(values[name])
-            else:
-                target.copy_(values[name])
-    return IncompatibleKeys(missing, unexpected)
+        name = type(cell).__name__
+        raise StateMismatch(f"{name}.load_state_dict: {'; '.join(problems)}; {state}")
+
+
+def _write(cell: Cell, values: Mapping[str, Any]) -> None:
+    """Write values to the Parameters, buffers and other state of the same paths."""
+    for path, own in walk_every_cell(cell):
+        prefix = f"{path}." if path else ""
+        for name, parameter in own._params.items():
+            if parameter is not None and prefix + name in values:
+                parameter.set_data(values[prefix + name])
+        for name, buffer in own._buffers.items():
+            if buffer is not None and name not in own._transient and prefix + name in values:
+                buffer.copy_(values[prefix + name])
+        if prefix + EXTRA_STATE in values:
+            own.set_extra_state(values[prefix + EXTRA_STATE])
 
 
 def describe(cell: Cell) -> str:

@@ -24,6 +24,7 @@ from ..tracebacks import hide_own_frames
 from . import _calls, _hooks, _tree
 from ._hooks import HookHandle
 from ._members import Members
+from ._state import KeepsState
 
 if TYPE_CHECKING:
     from ..pages import Page
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Cell"]
 
 
-class Cell:
+class Cell(KeepsState):
     """Base class of layers and networks (`mindspore.nn.Cell`); override `construct`.
 
     Args:
@@ -356,50 +357,6 @@ class Cell:
         check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
         return {p: p.init_data() for p in self.get_parameters()}
 
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers (non-trained state tensors) of this Cell.
-
-        With `recurse`, also those of its descendants.
-        """
-        return (b for _, b in self.named_buffers(recurse=recurse))
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer) of this Cell; with `recurse`, of all its descendants too."""
-        seen: set[int] = set()
-        for path, cell in _tree.walk_cells(self, prefix) if recurse else [(prefix, self)]:
-            for name, buffer in cell._buffers.items():
-                if buffer is None or (remove_duplicate and id(buffer) in seen):
-                    continue
-                seen.add(id(buffer))
-                yield (f"{path}.{name}" if path else name), buffer
-
-    def state_dict(
-        self,
-        *args: Any,
-        destination: OrderedDict[str, Tensor] | None = None,
-        prefix: str = "",
-        keep_vars: bool = False,
-    ) -> OrderedDict[str, Tensor]:
-        """Return a dictionary of the Parameters and persistent buffers of this Cell by path."""
-        if args:
-            destination = args[0]
-            prefix = args[1] if len(args) > 1 else prefix
-            keep_vars = args[2] if len(args) > 2 else keep_vars
-        return _tree.state_dict(self, destination, prefix, keep_vars)
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Tensor], strict: bool = True
-    ) -> _tree.IncompatibleKeys:
-        """Copy the values of `state_dict` into the tree; return `(missing_keys, unexpected_keys)`.
-
-        Raises:
-            ValueError: a shape differs or, with `strict`, keys are missing or unexpected. No value
-                is changed in that case.
-        """
-        return _tree.load_state_dict(self, state_dict, strict)
-
     # ---- children -------------------------------------------------------------------------------
 
     def cells(self) -> ValuesView[Cell]:
@@ -454,6 +411,7 @@ class Cell:
             raise ArgumentError(f"set_train: got mode={mode!r}; wanted True or False")
         for _, cell in _tree.walk_cells(self):
             cell.training = mode
+            cell.__dict__["_phase"] = "train" if mode else "predict"
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
@@ -496,8 +454,17 @@ class Cell:
 
     @property
     def phase(self) -> str:
-        """Return the mode of this Cell: ``"train"`` or ``"predict"``."""
-        return "train" if self.training else "predict"
+        """The mode of this Cell: ``"train"``, or ``"predict"`` after `set_train(False)`.
+
+        Older programs set it; it selects nothing.
+        """
+        return self.__dict__.get("_phase", "train")
+
+    @phase.setter
+    def phase(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise ArgumentError(f"phase: got {value!r}; wanted a string")
+        self.__dict__["_phase"] = value
 
     def to_float(self, dst_type: DType) -> Cell:
         """Make this Cell and its descendants compute in another float type; return this Cell.
@@ -669,7 +636,7 @@ class Cell:
 
 
 explain_methods(
-    Cell, "apply", "parameters_dict", "state_dict", "to_float", "trainable_params",
+    Cell, "apply", "parameters_dict", "to_float", "trainable_params",
     "untrainable_params", "update_parameters_name",
 )  # fmt: skip
 

@@ -283,7 +283,7 @@ def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
         axis: the axis; None is the index in the flattened elements.
 
     Returns:
-        int64 Tensor.
+        int32 Tensor; that of `argmax` is int64.
 
     Raises:
         ValueError: the axis is out of range, or there is no element.

@@ -99,6 +99,7 @@ from . import (
     special,
     state,
     statistics,
+    storage,
     tensor_types,
     transfers,
     trigonometry,
@@ -198,6 +199,7 @@ _EARLY = (
     sparse_functions,
     more_primitives,
     random_functions,
+    storage,
 )
 
 # Families of functions and primitive classes alone, imported late.
@@ -207,6 +209,7 @@ _LATE = (
     "collective",
     "convolution_primitives",
     "data_formats",
+    "deformable",
     "distances",
     "einstein",
     "fourier_axes",
@@ -224,6 +227,7 @@ _LATE = (
     "random_primitives",
     "reduction_primitives",
     "scalar_functions",
+    "sequence_primitives",
     "signal",
     "slicing",
     "sparse_optimizer_primitives",

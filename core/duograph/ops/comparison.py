@@ -517,6 +517,7 @@ def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
     return abs(x - y) < tolerance
 
 
+@tensor_method("isreal")
 def isreal(input: Tensor) -> Tensor:
     """Whether elements have no imaginary part (`mindspore.ops.isreal`).
 

@@ -151,6 +151,8 @@ def ctc_loss(
         shown = reduce_sum(loss, (0,), False)
     else:
         shown = reshape_to(loss, ()) if single else loss
+    never = less(alpha, fill((), _NEVER * 0.5, alpha.dtype))
+    alpha = select_by(never, fill((), float("-inf"), alpha.dtype), alpha)
     return shown, transpose_by(alpha, (1, 0, 2))
 
 

@@ -281,7 +281,6 @@ def log_uniform_candidate_sampler(
             f"wanted at most so many"
         )
     logs = np.log(range_max + 1)
-    chance = np.log((np.arange(range_max) + 2) / (np.arange(range_max) + 1)) / logs
     chosen: list[int] = []
     tries = 0
     while len(chosen) < num_sampled:
@@ -294,7 +293,12 @@ def log_uniform_candidate_sampler(
             tries += 1
             if not unique or value not in chosen:
                 chosen.append(int(value))
-    expected = -np.expm1(tries * np.log1p(-chance)) if unique else chance * num_sampled
+
+    def expected(classes: Array) -> Tensor:
+        chance = np.log((classes + 2) / (classes + 1)) / logs
+        found = -np.expm1(tries * np.log1p(-chance)) if unique else chance * num_sampled
+        return Tensor(found.astype(np.float32))
+
     true = true_classes.asnumpy()
     if true.dtype.kind not in "iu":
         raise DTypeError(
@@ -302,6 +306,6 @@ def log_uniform_candidate_sampler(
         )
     return (
         Tensor(np.array(chosen), true_classes.dtype),
-        Tensor(expected[true].astype(np.float32)),
-        Tensor(expected[np.array(chosen)].astype(np.float32)),
+        expected(true),
+        expected(np.array(chosen)),
     )

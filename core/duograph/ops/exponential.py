@@ -14,6 +14,7 @@ from ..op import op
 from ..tensor import Tensor
 from .elementwise import mul, neg, true_divide
 from .logic import logical_and, logical_or, select
+from .methods import tensor_method
 from .pointwise import conjugate
 from .shape_primitives import unbroadcast
 
@@ -459,6 +460,7 @@ def _(input: Tensor, eps: float | None = None):
     return (input,)
 
 
+@tensor_method("ldexp")
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """``x * 2**other`` (`mindspore.ops.ldexp`).
 

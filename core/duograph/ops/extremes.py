@@ -6,8 +6,9 @@ They check the arguments and call ops of `ops.reduction`; the backends have kern
 from __future__ import annotations
 
 from ..call_cache import cached_call
-from ..dtype import int64
+from ..dtype import int32, int64
 from ..errors import ArgumentValueError
+from ..ir.basic_ops import cast_to
 from ..tensor import Tensor
 from .arguments import Axis, Number
 from .axes import axes_of, axis_of, spelled
@@ -160,7 +161,10 @@ def _method(name, x, args, initial, where, return_indices, other, sign):
     axis, keepdims = spelled(name, given[0], given[1], other)
     if axis is None:
         out = _extreme(name, x, None, keepdims, initial, where, sign)
-        return (out, argmax(x) if sign < 0 else argmin(x)) if return_indices else out
+        if not return_indices:
+            return out
+        along = argmax_along if sign < 0 else argmin_along
+        return out, _arg(name, x, None, False, along)
     if newer or return_indices:
         return _max_or_min(name, x, axis, keepdims, initial, where, sign, True)
     return _extreme(name, x, axis, keepdims, initial, where, sign)
@@ -330,7 +334,8 @@ def argmin(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: obje
         keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
 
     Returns:
-        Tensor of int64. NaN is larger than any number; among equal elements, the first.
+        Tensor of int32, where `argmax` has int64. NaN is larger than any number; among equal
+        elements, the first.
 
     Raises:
         ValueError: there are no elements, or the axis is out of range.
@@ -341,4 +346,4 @@ def argmin(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: obje
         [0 1]
     """
     axis, keepdims = spelled("argmin", axis, keepdims, dim)
-    return _arg("argmin", input, axis, keepdims, argmin_along)
+    return cast_to(_arg("argmin", input, axis, keepdims, argmin_along), int32)

@@ -23,7 +23,7 @@ from ..tensor import Tensor
 __all__ = [
     "GradOperation", "grad", "value_and_grad", "vjp", "jvp", "jacrev", "jacfwd", "vmap",
     "bprop_getters", "binop_grad_common", "HyperMap", "Map", "MultitypeFuncGraph", "Partial",
-    "partial", "constexpr",
+    "partial", "constexpr", "get_grad", "linearize",
 ]  # fmt: skip
 
 Function: TypeAlias = Callable[..., Any]  # a user's function
@@ -267,3 +267,63 @@ class HyperMap(Map):
     """
 
     deep = True
+
+
+def get_grad(gradients: Any, identifier: int | Parameter | str) -> Tensor:
+    """Return one gradient of a result of `grad(..., return_ids=True)` (`mindspore.get_grad`).
+
+    Args:
+        gradients: the pairs of position, or name of a Parameter, and gradient.
+        identifier: the position, the Parameter, or its name.
+
+    Raises:
+        TypeError: `gradients` holds no such pairs.
+        KeyError: no gradient of that identifier.
+
+    Examples:
+        >>> import duograph as ms
+        >>> found = ms.grad(lambda x, y: x * y, (0, 1), return_ids=True)
+        >>> print(ms.get_grad(found(ms.Tensor(2.0), ms.Tensor(3.0)), 1))
+        2.0
+    """
+    wanted = identifier.name if isinstance(identifier, Parameter) else identifier
+    if not isinstance(gradients, tuple):
+        raise ArgumentError(
+            f"get_grad: got {type(gradients).__name__}; wanted the result of "
+            "grad(..., return_ids=True)"
+        )
+    pending: list[Any] = [gradients]
+    while pending:
+        item = pending.pop()
+        if len(item) == 2 and isinstance(item[0], (int, str)) and isinstance(item[1], Tensor):
+            if item[0] == wanted:
+                return item[1]
+        else:
+            pending += [part for part in item if isinstance(part, tuple)]
+    raise KeyError(f"get_grad: no gradient of {wanted!r}")
+
+
+def linearize(fn: Function, inputs: Any) -> tuple[Any, Function]:
+    """Return the value of a function at a point, and its derivative there as a function
+    (`mindspore.ops.functional.linearize`).
+
+    Args:
+        fn: function or Cell of Tensors.
+        inputs: a Tensor, or a tuple of the arguments.
+
+    Returns:
+        (``fn(*inputs)``, a function that maps a direction, a Tensor or a tuple with one for each
+        argument, to the change of the result).
+
+    Examples:
+        >>> import duograph as ms
+        >>> value, change = ms.ops.linearize(lambda x: x * x, ms.Tensor([3.0]))
+        >>> print(value, change(ms.Tensor([1.0])))
+        [9.] [6.]
+    """
+    point = inputs if isinstance(inputs, tuple) else (inputs,)
+
+    def change(v: Any) -> Any:
+        return jvp(fn, inputs, v)[1]
+
+    return fn(*point), change

@@ -261,8 +261,20 @@ def _tensor_split_method(
     *,
     dim: int | None = None,
     split_size_or_sections: int | Sequence[int] | None = None,
+    output_num: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """Split along an axis. See `ops.split`."""
+    """Split along an axis. See `ops.split`.
+
+    `output_num` is the number of equal parts, as MindSpore's first releases called it.
+    """
+    if output_num is not None:
+        at = _cut_axis("split", self, axis)
+        if self.shape[at] % output_num:
+            raise ArgumentValueError(
+                f"split: got output_num={output_num} for axis {at} of size {self.shape[at]}; "
+                "wanted equal parts"
+            )
+        return split(self, self.shape[at] // output_num, at)
     size = split_size if split_size is not None else split_size_or_sections
     return split(self, size, axis if dim is None else dim)
 

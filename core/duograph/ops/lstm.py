@@ -70,6 +70,7 @@ class LSTM(Primitive):
         """Slice the flat weights `w` into one triple per layer and direction.
 
         A triple is (input weight, hidden weight, bias or None), of 4 * hidden_size rows each.
+        Elements of `w` beyond the last weight are not used.
         """
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
@@ -83,8 +84,8 @@ class LSTM(Primitive):
         shapes += [(rows, hidden)] * cells
         flat: list[tuple[int, ...]] = [*shapes, *([(rows,)] * cells if self.has_bias else [])]
         sizes = [s[0] * (s[1] if len(s) > 1 else 1) for s in flat]
-        if w.size != sum(sizes):
-            raise ShapeError(f"LSTM: got w of {w.size} elements; wanted {sum(sizes)}")
+        if w.size < sum(sizes):
+            raise ShapeError(f"LSTM: got w of {w.size} elements; wanted {sum(sizes)} or more")
         line, at, parts = reshape_to(w, (w.size,)), 0, []
         for shape, size in zip(flat, sizes, strict=True):
             parts.append(reshape_to(slice_by(line, (at,), (at + size,), (1,)), shape))

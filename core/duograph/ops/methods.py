@@ -63,7 +63,7 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
                 if not name.startswith("__"):  # the wrapper costs a tenth of a microsecond
                     found[name] = refusing(value, value.__module__, f"duograph.Tensor.{name}")
             for name in getattr(value, "tensor_properties", ()):
-                found[name] = property(value)
+                found[name] = property(value, getattr(value, "setter", None))
     for name, value in found.items():
         setattr(cls, name, value)
     return found

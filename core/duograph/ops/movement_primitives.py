@@ -26,7 +26,6 @@ from . import (
     inplace_indexing,
     joining,
     movement,
-    padding,
     repeating,
     scattering,
     segments,
@@ -41,6 +40,7 @@ from .comparison import less
 from .division import floor_divide, remainder
 from .gather_scatter import gather
 from .logic import logical_and, select_by
+from .padding import batch_to_space_nd, channel_shuffle, pad, space_to_batch_nd
 from .primitive import Primitive
 
 __all__: list[str] = []  # filled by _form
@@ -167,7 +167,7 @@ def _pad_v3(
         half = len(sizes) // 2
         sizes = [p for pair in zip(sizes[:half], sizes[half:], strict=True) for p in pair]
     how = {"edge": "replicate"}.get(mode, mode)
-    return padding.pad(x, tuple(sizes), how, constant_value if mode == "constant" else None)
+    return pad(x, tuple(sizes), how, constant_value if mode == "constant" else None)
 
 
 def _cast_scalar(input_x: int | float | bool, input_y: object) -> object:
@@ -300,17 +300,17 @@ _form("IdentityN", identity_n)
 _form("PadV3", _pad_v3, mode="constant", paddings_contiguous=True)
 _form(
     "ChannelShuffle",
-    lambda x, group: padding.channel_shuffle(x, group),
+    lambda x, group: channel_shuffle(x, group),
     "channel_shuffle",
     group=_REQUIRED,
 )
 _form(
     "SpaceToBatchND",
-    lambda x, block_shape, paddings: padding.space_to_batch_nd(x, block_shape, paddings),
+    lambda x, block_shape, paddings: space_to_batch_nd(x, block_shape, paddings),
     block_shape=_REQUIRED,
     paddings=_REQUIRED,
 )
-_form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, block_size, crops),
+_form("BatchToSpace", lambda x, block_size, crops: batch_to_space_nd(x, block_size, crops),
       block_size=_REQUIRED, crops=_REQUIRED)  # fmt: skip
 _form(
     "FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import DTypeLike, as_dtype, int32
+from ..dtype import DTypeLike, as_dtype, int32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from . import adaptive_pooling, pooling
+from . import adaptive_pooling, nn_functions, pooling
 from .creation import cast_to, iota
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
@@ -20,7 +20,7 @@ from .windows import pad_pairs
 
 __all__ = [
     "MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax", "MaxPoolWithArgmaxV2",
-    "AdaptiveMaxPool2D", "AdaptiveMaxPool3D",
+    "AdaptiveMaxPool2D", "AdaptiveMaxPool3D", "MaxPool3DWithArgmax", "UpsampleTrilinear3D",
 ]  # fmt: skip
 
 
@@ -230,3 +230,58 @@ class AdaptiveMaxPool3D(Primitive):
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)
+
+
+class MaxPool3DWithArgmax(Primitive):
+    """Maximum of each window, and its index in D * H * W.
+
+    `MaxPool3DWithArgmax(ksize, strides, pads, dilation=(1, 1, 1), ceil_mode=False,
+    data_format="NCDHW", argmax_type=int64)(x)` -> (values, indices)
+    """
+
+    op = pooling.max_pool
+
+    def __init__(
+        self,
+        ksize: int | Sequence[int],
+        strides: int | Sequence[int],
+        pads: int | Sequence[int],
+        dilation: int | Sequence[int] = (1, 1, 1),
+        ceil_mode: bool = False,
+        data_format: str = "NCDHW",
+        argmax_type: DTypeLike = int64,
+    ) -> None:
+        super().__init__()
+        wanted_format("MaxPool3DWithArgmax", data_format, ("NCDHW",))
+        self.ksize, self.strides, self.pads = ksize, strides, pads
+        self.dilation, self.ceil_mode, self.data_format = dilation, ceil_mode, data_format
+        self.argmax_type = as_dtype(argmax_type)
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (maxima of the windows, their indices in the flattened channel)."""
+        values, indices = pooling.max_pool3d(
+            x, self.ksize, self.strides, self.pads, self.dilation, True, self.ceil_mode
+        )
+        return values, cast_to(indices, self.argmax_type)
+
+
+class UpsampleTrilinear3D(Primitive):
+    """Trilinear resampling of (N, C, D, H, W): `UpsampleTrilinear3D(align_corners=False)(x,
+    output_size, scales)`; one of the two is None.
+    """
+
+    def __init__(self, align_corners: bool = False) -> None:
+        super().__init__()
+        self.align_corners = align_corners
+
+    def __call__(
+        self, x: Tensor, output_size: Sequence[int] | None, scales: Sequence[float] | None
+    ) -> Tensor:
+        """Return the tensor with other sizes of its last three axes."""
+        return nn_functions.interpolate(
+            x,
+            None if output_size is None else tuple(output_size),
+            None if scales is None else tuple(scales),
+            "trilinear",
+            self.align_corners,
+        )

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import random_state
-from ..dtype import DTypeLike, as_dtype, bool_, float32, int32
+from ..dtype import DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
-from . import distributions, dropouts, random
+from . import distributions, dropouts, random, random_functions
 from .creation import cast_to, fill
 from .movement import concat_by, stop_gradient
 from .primitive import Primitive
@@ -23,7 +23,8 @@ from .shape_primitives import broadcast_to
 __all__ = [
     "Dropout", "Dropout2D", "Dropout3D", "UniformReal", "UniformInt", "StandardNormal",
     "StandardLaplace", "Gamma", "Poisson", "Bernoulli", "Multinomial", "RandomShuffle", "Randperm",
-    "RandomChoiceWithMask",
+    "RandomChoiceWithMask", "RandomGamma", "RandomPoisson", "RandomCategorical",
+    "MultinomialWithReplacement", "multinomial_with_replacement", "choice_with_mask",
 ]  # fmt: skip
 
 
@@ -234,3 +235,92 @@ class RandomChoiceWithMask(Primitive):
         index[: len(chosen)] = chosen
         mask = np.arange(self.count) < len(chosen)
         return Tensor(index), Tensor(mask)
+
+
+def choice_with_mask(
+    input_x: Tensor, count: int = 256, seed: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Coordinates of true elements, drawn without replacement (`mindspore.ops.choice_with_mask`).
+
+    Returns what `RandomChoiceWithMask(count, seed)(input_x)` returns.
+
+    Examples:
+        >>> import duograph as ms
+        >>> place, mask = ms.ops.choice_with_mask(ms.Tensor([False, True]), 2)
+        >>> print(place[0], mask)
+        [1] [ True False]
+    """
+    return RandomChoiceWithMask(count, seed or 0)(input_x)
+
+
+class RandomGamma(_Seeded):
+    """Gamma numbers of rate 1: `RandomGamma(seed=0, seed2=0)(shape, alpha)`."""
+
+    def __call__(self, shape: Tensor | Sequence[int], alpha: Tensor) -> Tensor:
+        """Return random numbers of `shape` and the shape of `alpha` after it, of its dtype."""
+        return cast_to(distributions.random_gamma(shape, alpha, self.own_seed), alpha.dtype)
+
+
+class RandomPoisson(_Seeded):
+    """Poisson numbers: `RandomPoisson(seed=0, seed2=0, dtype=int64)(shape, rate)`."""
+
+    def __init__(self, seed: int = 0, seed2: int = 0, dtype: DTypeLike = int64) -> None:
+        super().__init__(seed, seed2)
+        self.dtype = as_dtype(dtype)
+
+    def __call__(self, shape: Tensor | Sequence[int], rate: Tensor) -> Tensor:
+        """Return random numbers of `shape` and the shape of `rate` after it."""
+        return distributions.random_poisson(shape, rate, self.own_seed, self.dtype)
+
+
+class RandomCategorical(Primitive):
+    """Indices drawn by logits: `RandomCategorical(dtype=int64)(logits, num_sample, seed)`."""
+
+    def __init__(self, dtype: DTypeLike = int64) -> None:
+        super().__init__()
+        self.dtype = as_dtype(dtype)
+
+    def __call__(self, logits: Tensor, num_sample: int, seed: int = 0) -> Tensor:
+        """Return (n, num_sample) indices of the classes of logits (n, k)."""
+        return random_functions.random_categorical(logits, num_sample, seed, self.dtype)
+
+
+class MultinomialWithReplacement(Primitive):
+    """Indices drawn by weights: `MultinomialWithReplacement(numsamples, replacement=False)(x, seed,
+    offset)`.
+    """
+
+    def __init__(self, numsamples: int, replacement: bool = False) -> None:
+        super().__init__()
+        self.numsamples, self.replacement = numsamples, replacement
+
+    def __call__(self, x: Tensor, seed: Tensor | int, offset: Tensor | int) -> Tensor:
+        """Return int64 indices of the shape of `x` with `numsamples` for the last axis."""
+        own = _seed(int(seed), int(offset))
+        return cast_to(random.multinomial(x, self.numsamples, self.replacement, own), int64)
+
+
+def multinomial_with_replacement(
+    x: Tensor, seed: int, offset: int, numsamples: int, replacement: bool = False
+) -> Tensor:
+    """Indices drawn by weights (`mindspore.ops.multinomial_with_replacement`).
+
+    Args:
+        x: Tensor (k,) or (n, k) of weights.
+        seed, offset: ints; the numbers depend on both.
+        numsamples: how many to draw.
+        replacement: whether an index may be drawn again.
+
+    Returns:
+        int64 Tensor (numsamples,) or (n, numsamples).
+
+    Raises:
+        ValueError: more samples than nonzero weights, without replacement.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[0.0, 9.0, 0.0]])
+        >>> print(ms.ops.multinomial_with_replacement(x, 2, 5, 3, True))
+        [[1 1 1]]
+    """
+    return MultinomialWithReplacement(numsamples, replacement)(x, seed, offset)

@@ -423,7 +423,7 @@ def cummin(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple
         axis: int. Also spelled `dim`.
 
     Returns:
-        (values, int64 indices). NaN wins; of equals the later.
+        (values, indices): int32, where those of `cummax` are int64. NaN wins; of equals the later.
 
     Raises:
         ValueError: an axis out of range.
@@ -434,7 +434,8 @@ def cummin(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple
         [2. 1. 1.] [0 1 1]
     """
     x, along = _arguments("cummin", input, axis, None, dim)
-    return _line(x, along, scan_min)
+    values, indices = _line(x, along, scan_min)
+    return values, cast_to(indices, int32)
 
 
 def _log_sum(x: Tensor, y: Tensor) -> Tensor:

@@ -41,6 +41,8 @@ class LFCC(AudioTransform):
         (1, 2, 5)
     """
 
+    _dtype = np.float32
+
     def __init__(
         self,
         sample_rate: int = 16000,

@@ -44,6 +44,8 @@ class DetectPitchFrequency(AudioTransform):
         [200.0, 200.0]
     """
 
+    _dtype = np.float32
+
     def __init__(
         self,
         sample_rate: int,

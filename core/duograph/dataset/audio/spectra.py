@@ -99,11 +99,6 @@ class Spectrogram(AudioTransform):
         wide = np.pad(signal.astype(np.float64), [*sides, (self.pad, self.pad)])
         if self.center:
             half = self.n_fft // 2
-            if self.mode == "reflect" and half >= wide.shape[-1]:
-                raise ArgumentValueError(
-                    f"{type(self).__name__}: got {signal.shape[-1]} samples; wanted more than "
-                    f"{half}"
-                )
             wide = np.pad(wide, [*sides, (half, half)], self.mode)
         if wide.shape[-1] < self.n_fft:
             raise ArgumentValueError(
@@ -348,6 +343,8 @@ class MFCC(AudioTransform):
         >>> mfcc(np.ones((1, 16), np.float32)).shape
         (1, 2, 5)
     """
+
+    _dtype = np.float32
 
     def __init__(
         self,

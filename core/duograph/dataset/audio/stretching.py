@@ -139,6 +139,8 @@ class TimeStretch(_SpectrumTransform):
         self.advance = np.linspace(0, math.pi * hop, count)[:, None]
 
     def _signal(self, signal: Array) -> Array:
+        if self.rate == 1:
+            return signal.copy()
         if signal.shape[-3] != len(self.advance):
             raise ShapeError(
                 f"TimeStretch: got shape {signal.shape}; wanted n_freq={len(self.advance)} "

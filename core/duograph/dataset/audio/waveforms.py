@@ -74,10 +74,11 @@ def checked_signal(owner: str, value: Any, axes: int = 1) -> Array:
 class AudioTransform:
     """Base class of transforms of a signal; a subclass implements `_signal`.
 
-    The result has the dtype of the signal.
+    The result has the dtype of the signal, or the one that a subclass names.
     """
 
     _axes = 1
+    _dtype: Any = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -85,7 +86,7 @@ class AudioTransform:
 
     def __call__(self, waveform: Any) -> Any:
         array = checked_signal(type(self).__name__, waveform, self._axes)
-        return self._signal(array).astype(array.dtype)
+        return self._signal(array).astype(self._dtype or array.dtype)
 
     def _signal(self, signal: Array) -> Array:
         """Return the transformed array; `signal` is (..., time), or (..., frequency, time).

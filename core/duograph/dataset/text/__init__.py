@@ -8,6 +8,7 @@ from __future__ import annotations
 from .strings import (
     AddToken,
     CaseFold,
+    FilterWikipediaXML,
     Ngram,
     NormalizeUTF8,
     RegexReplace,

@@ -18,8 +18,8 @@ from ..rows import Array, DatasetError
 from .tokenizers import NormalizeForm, compiled, normal_form
 
 __all__ = [
-    "AddToken", "CaseFold", "Ngram", "NormalizeUTF8", "RegexReplace", "SlidingWindow", "ToNumber",
-    "Truncate", "TruncateSequencePair", "to_bytes", "to_str",
+    "AddToken", "CaseFold", "FilterWikipediaXML", "Ngram", "NormalizeUTF8", "RegexReplace",
+    "SlidingWindow", "ToNumber", "Truncate", "TruncateSequencePair", "to_bytes", "to_str",
 ]  # fmt: skip
 
 
@@ -44,6 +44,35 @@ class CaseFold:
 
     def __call__(self, text: Any) -> Array:
         return _each("CaseFold", text, lambda s: unicodedata.normalize("NFKC", s).casefold())
+
+
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+@explaining
+class FilterWikipediaXML:
+    """Keeps the words of a line of a Wikipedia dump (`mindspore.dataset.text.FilterWikipediaXML`).
+
+    From the first ``<`` to the last ``>`` everything is removed. Digits become words, and all but
+    the letters a to z, after folding the case, becomes single spaces. A redirection becomes "".
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> str(text.FilterWikipediaXML()("<b>Two</b> [[words]] &amp; 3"))
+        'words three'
+    """
+
+    def __call__(self, text: Any) -> Array:
+        return _each("FilterWikipediaXML", text, self._filtered)
+
+    @staticmethod
+    def _filtered(line: str) -> str:
+        line = line.lower()
+        if "#redirect" in line:
+            return ""
+        line = re.sub(r"&[^;]*;", " ", re.sub(r"<.*>", "", line))
+        line = re.sub(r"[0-9]", lambda found: f" {_DIGITS[int(found.group())]} ", line)
+        return " ".join(re.findall(r"[a-z]+", line))
 
 
 @explaining

@@ -514,12 +514,12 @@ class MixUp:
     (`mindspore.dataset.vision.MixUp`).
 
     Args:
-        batch_size: number of images.
+        batch_size: number of images, each with a weight of its own; 1: any number, one weight.
         alpha: parameter of the Beta distribution of the weights, above 0.
         is_single: mix images of the batch; otherwise mix with the batch of the call before.
 
     Returns:
-        Images and labels, float32, when called with both: labels (N, classes).
+        Images and labels, float64, when called with both: labels (N, classes).
 
     Raises:
         TypeError: an argument of another kind.
@@ -543,19 +543,20 @@ class MixUp:
 
     def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
         images, labels = np.asarray(image), np.asarray(label)
-        if len(images) != self.batch_size or len(labels) != self.batch_size:
+        if self.batch_size > 1 and {len(images), len(labels)} != {self.batch_size}:
             raise ShapeError(
                 f"MixUp: got {len(images)} images and {len(labels)} labels; wanted "
                 f"{self.batch_size}"
             )
         random = random_numbers()
-        weight = float(random.beta(self.alpha, self.alpha))
+        weights = random.beta(self.alpha, self.alpha, self.batch_size)
         if self.is_single:
             order = np.roll(np.arange(len(images)), 1)
             others = images[order], labels[order]
         else:
             others = self._before or (images, labels)
             self._before = images, labels
+        weight = weights.reshape(-1, *[1] * (images.ndim - 1))
         mixed = weight * images + (1 - weight) * others[0]
-        found = weight * labels + (1 - weight) * others[1]
-        return mixed.astype(np.float32), found.astype(np.float32)
+        weight = weights.reshape(-1, *[1] * (labels.ndim - 1))
+        return mixed, weight * labels + (1 - weight) * others[1]

@@ -18,6 +18,7 @@ from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .rnn_cells import *  # noqa: F403
 from .rnns import *  # noqa: F403
+from .sparse import *  # noqa: F403
 from .special import *  # noqa: F403
 from .transformer import *  # noqa: F403
 from .unpooling import *  # noqa: F403

@@ -13,7 +13,7 @@ from .base import Metric
 
 __all__ = ["get_metric_fn", "get_metrics"]
 
-_BY_NAME: dict[str, Callable[..., Metric]] = {
+_BY_NAME: dict[str, Callable[..., Any]] = {
     "accuracy": classification.Accuracy, "acc": classification.Accuracy,
     "precision": classification.Precision, "recall": classification.Recall, "F1": classification.F1,
     "topk": classification.TopKCategoricalAccuracy,
@@ -27,6 +27,7 @@ _BY_NAME: dict[str, Callable[..., Metric]] = {
     "bleu_score": scores.BleuScore, "confusion_matrix_metric": scores.ConfusionMatrixMetric,
     "occlusion_sensitivity": scores.OcclusionSensitivity,
     "loss": regression.Loss, "cosine_similarity": regression.CosineSimilarity,
+    "auc": classification.auc,  # a function of points: `get_metric_fn` calls it at once
 }  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def names() -> list[str]:
 
 
 @explaining
-def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     """Create a metric by name (`mindspore.train.get_metric_fn`).
 
     Raises:

@@ -105,7 +105,7 @@ class LRScheduler:
         """Return the learning rate of each group that the last step set, as Tensors."""
         return [rate.value() for rate in self._last_lr]
 
-    def step(self, epoch: float | Tensor | None = None) -> bool:
+    def step(self, epoch: float | Tensor | None = None) -> bool | None:
         """Set the optimiser's rates for the next step, or for the step `epoch`; return True."""
         if epoch is None:
             self.last_epoch.set_data(self.last_epoch + 1.0)

@@ -150,7 +150,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         factor = (1.0 + ops.cos(math.pi * self.T_cur / self.T_i)) / 2.0
         return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
-    def step(self, epoch: float | Tensor | None = None) -> bool:
+    def step(self, epoch: float | Tensor | None = None) -> None:
         """Set the rates of the next step, or of a given one, which may be a fraction."""
         if epoch is None:
             current = self.T_cur + 1.0
@@ -175,7 +175,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             ops.assign(self.T_i, length)
             ops.assign(self.last_epoch, float(math.floor(number)))
         self._set(self.get_lr())
-        return True
 
 
 @explaining
@@ -235,14 +234,15 @@ class SequentialLR:
         self._schedulers[0].step()
         self._last_lr = list(optimizer.lrs)
 
-    def step(self) -> bool:
-        """Set the rates of the next step; return True."""
+    def step(self) -> None:
+        """Set the rates of the next step."""
         self.last_epoch.set_data(self.last_epoch + 1.0)
         number = int(self.last_epoch)
         index = bisect_right(self.milestones, number)
         if index > 0 and self.milestones[index - 1] == number:
-            return self._schedulers[index].step(0)
-        return self._schedulers[index].step()
+            self._schedulers[index].step(0)
+        else:
+            self._schedulers[index].step()
 
     def get_last_lr(self) -> list[Tensor]:
         """Return the learning rate of each group that the last step set, as Tensors."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import ArgumentError
-from .tensor import Tensor
+from ..errors import ArgumentError
+from ..tensor import Tensor
 
 __all__ = ["from_dlpack", "to_dlpack"]
 

@@ -1,0 +1,46 @@
+"""Private functions of MindSpore's recurrent layers that published packages import.
+
+The table of paths serves them, as in `from mindspore.nn.layer.rnn_cells import _gru_cell`; nothing
+in duograph imports this module. Each computes one step, with the weights as arguments.
+"""
+
+from __future__ import annotations
+
+from .. import ops
+from ..tensor import Tensor
+
+Bias = Tensor | None
+
+
+def _rnn_tanh_cell(
+    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
+) -> Tensor:
+    """Return the next state of a network with tanh."""
+    return ops.rnn_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh, False)
+
+
+def _rnn_relu_cell(
+    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
+) -> Tensor:
+    """Return the next state of a network with relu."""
+    return ops.rnn_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh, True)
+
+
+def _lstm_cell(
+    inputs: Tensor,
+    hidden: tuple[Tensor, Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Bias,
+    b_hh: Bias,
+) -> tuple[Tensor, Tensor]:
+    """Return the next state and cell state of an LSTM."""
+    h, c = ops.lstm_step(ops.dense(inputs, w_ih, b_ih), hidden[0], hidden[1], w_hh, b_hh)
+    return h, c
+
+
+def _gru_cell(
+    inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
+) -> Tensor:
+    """Return the next state of a GRU."""
+    return ops.gru_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh)

@@ -1,0 +1,62 @@
+"""Layers of sparse matrices: conversion to a dense one, and the product with one.
+
+Users build them; each calls a primitive of `ops.sparse_functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ops.sparse_functions import SparseTensorDenseMatmul as _Matmul
+from ...ops.sparse_tensors import COOTensor
+from ...tensor import Tensor
+from ..cell import Cell
+
+__all__ = ["SparseTensorDenseMatmul", "SparseToDense"]
+
+
+class SparseToDense(Cell):
+    """Makes a dense Tensor of a COOTensor (`mindspore.nn.SparseToDense`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([2]), (1, 3))
+        >>> print(ms.nn.SparseToDense()(x))
+        [[0 2 0]]
+    """
+
+    def construct(self, input_x: COOTensor) -> Tensor:
+        """Return the dense Tensor."""
+        return input_x.to_dense()
+
+
+class SparseTensorDenseMatmul(Cell):
+    """Multiplies a sparse matrix, given by its parts, and a dense one
+    (`mindspore.nn.SparseTensorDenseMatmul`).
+
+    Args:
+        adjoint_st: transpose the sparse matrix.
+        adjoint_dt: transpose the dense one.
+
+    Raises:
+        TypeError: an argument that is no bool.
+
+    Examples:
+        >>> import duograph as ms
+        >>> i, v = ms.Tensor([[0, 1], [1, 0]]), ms.Tensor([1.0, 2.0])
+        >>> print(ms.nn.SparseTensorDenseMatmul()(i, v, (2, 2), ms.Tensor([[3.0], [4.0]])))
+        [[4.]
+         [6.]]
+    """
+
+    def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
+        super().__init__()
+        self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
+        self._matmul = _Matmul(adjoint_st, adjoint_dt)
+
+    def construct(
+        self, indices: Tensor, values: Tensor, sparse_shape: Sequence[int], dense: Tensor
+    ) -> Tensor:
+        """Return the dense product."""
+        found: Tensor = self._matmul(indices, values, sparse_shape, dense)
+        return found
