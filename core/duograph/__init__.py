@@ -100,6 +100,7 @@ _NAMES = {
     "jacfwd": "ops",
     "jacrev": "ops",
     "vmap": "autodiff.vmap",
+    "detect_anomaly": "autodiff.anomaly",
     "set_seed": "random_state",
     "get_seed": "random_state",
     "manual_seed": "random_state",

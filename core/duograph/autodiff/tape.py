@@ -27,7 +27,18 @@ from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
 
-__all__ = ["Edge", "Leaf", "Node", "Output", "Plan", "backward", "edge_of", "fitted", "handle_of"]
+__all__ = [
+    "Edge",
+    "Leaf",
+    "Node",
+    "Output",
+    "Plan",
+    "backward",
+    "edge_of",
+    "edge_type",
+    "fitted",
+    "handle_of",
+]
 
 _sequence = itertools.count(1)
 next_sequence = _sequence.__next__
@@ -186,6 +197,8 @@ def backward(
     take = cotangents.pop
     get = cotangents.get
     stop = set(leaves)
+    watch = runtime_state.watch
+    fast = not create_graph and watch is None
 
     def give(edge: Any, value: Any) -> None:
         have = get(edge)
@@ -209,7 +222,7 @@ def backward(
             plan = edge.plan
             parents: tuple[Any, ...] = edge.parents
             call = plan.fast
-            if call is not None and not create_graph and not edge.deep:
+            if call is not None and fast and not edge.deep:
                 found = call(*edge.residuals, value)
                 if plan.fast_index is not None:
                     give(parents[plan.fast_index], found)
@@ -220,14 +233,15 @@ def backward(
             values = (value,) if edge not in slots_of else slots_of.pop(edge)
             if plan.continues_sums:
                 sums = [None if p is None else get(p) for p in _first_uses(parents)]
-                totals = plan.run(edge, values, create_graph, sums)
+                run = plan.run if watch is None else watch.gradient
+                totals = run(edge, values, create_graph, sums)
                 for parent, have, total in zip(parents, sums, totals):
                     if have is not None:
                         cotangents[parent] = total
                     elif parent is not None and total is not None:
                         give(parent, total)
                 continue
-            grads = plan.run(edge, values, create_graph)
+            grads = (plan.run if watch is None else watch.gradient)(edge, values, create_graph)
             for parent, grad in zip(parents, grads):
                 if parent is not None and grad is not None:
                     give(parent, grad)
@@ -259,7 +273,7 @@ def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
     return value
 
 
-def _edge_type(edge: Edge) -> TensorType:
+def edge_type(edge: Edge) -> TensorType:
     """Return the type, with device, of the tensor to which a tape edge belongs."""
     if isinstance(edge, Leaf):
         return edge.type
@@ -275,7 +289,7 @@ _add_kernels = kernel_cache()
 
 # The buffer handle of the sum of two cotangents of one edge, computed by a cached kernel.
 def _add_handles(edge: Edge, a: Handle, b: Handle) -> Handle:
-    type_ = _edge_type(edge)
+    type_ = edge_type(edge)
     type_ = type_.on(type_.device)
     kernel = _add_kernels.get(type_)
     if kernel is None:
@@ -298,7 +312,7 @@ def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
     A hook may return a Tensor that replaces the gradient. `value` and the result are tensors with
     `create_graph`, else buffer handles.
     """
-    type_ = _edge_type(edge)
+    type_ = edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)
     for hook in list(edge.hooks or ()):
         found = hook(shown)

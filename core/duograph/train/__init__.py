@@ -11,6 +11,7 @@ from ..nn.metrics import *  # noqa: F403
 from ..nn.metrics.table import names
 from . import callback, serialization, summary
 from .callback import (
+    AnomalyMonitor,
     Callback,
     CheckpointConfig,
     EarlyStopping,
