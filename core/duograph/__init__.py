@@ -124,6 +124,7 @@ _NAMES = {
     "jit_stats": "compiler",
     "profile": "profiler",
     "Profiler": "profiler",
+    "summary": "profiler.summaries",
     **dict.fromkeys(
         (
             "Event",

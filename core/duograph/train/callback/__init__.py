@@ -17,4 +17,5 @@ from .monitors import (
     ReduceLROnPlateau,
     TimeMonitor,
 )
+from .progress import MetricsPlot, ProgressMonitor
 from .summary import SummaryCollector
