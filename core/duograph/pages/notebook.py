@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-__all__ = ["bars", "heading", "pre", "table", "unfolding"]
+__all__ = ["bars", "heading", "indented", "line", "pre", "table", "unfolding"]
 
 _CELL = "padding:2px 10px;text-align:{align};font-variant-numeric:tabular-nums;white-space:pre"
 _LINE = "border-top:1px solid rgba(128,128,128,.5)"
@@ -43,6 +43,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, foo
 def heading(text: str) -> str:
     """Return a line of bold text."""
     return f"<div><b>{html.escape(text)}</b></div>"
+
+
+def line(text: str) -> str:
+    """Return a line of text."""
+    return f"<div>{html.escape(text)}</div>"
+
+
+def indented(content: str) -> str:
+    """Return HTML `content` moved to the right."""
+    return f'<div style="margin-left:1.2em">{content}</div>'
 
 
 def pre(text: str) -> str:

@@ -199,7 +199,7 @@ class ProgressMonitor(Callback):
         self._stream.flush()
 
 
-_WIDTHS: Mapping[str, int] = {"epoch": 7, "step": 11, "loss": 9, "steps/s": 7, "time": 7, "left": 7}
+_WIDTHS: Mapping[str, int] = {"epoch": 7, "step": 11, "loss": 9, "steps/s": 9, "time": 7, "left": 7}
 
 
 def _of(done: int, total: int) -> str:
