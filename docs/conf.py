@@ -9,10 +9,9 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import duograph  # noqa: E402
 import reference  # noqa: E402
 import reference_html  # noqa: E402
-
-import duograph  # noqa: E402
 
 project = "duograph"
 author = "The duograph developers"
@@ -26,6 +25,9 @@ extensions = [
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 
 # The whole site is made of local files: it needs no network, neither while it is built nor later.
+copyright = "the duograph developers"
+highlight_language = "text"
+
 html_theme = "furo"
 html_title = f"duograph {release}"
 html_static_path = ["_static"]

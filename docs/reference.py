@@ -66,6 +66,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "duograph.backend.observers",
     ),
 }
+# Names that old programs look for in a module, and that are documented where they belong.
+_ELSEWHERE = {"duograph.nn": ("duograph.train",)}
 MODULES = tuple(module for group in GROUPS.values() for module in group)
 
 
@@ -105,6 +107,9 @@ def names_of(module: ModuleType) -> list[Name]:
     found = []
     for name in sorted(set(exported), key=str.lower):
         thing = getattr(module, name)
+        home = getattr(thing, "__module__", None) or ""
+        if home.startswith(_ELSEWHERE.get(module.__name__, ("-",))):
+            continue
         if not inspect.ismodule(thing) and name != "annotations":
             found.append(Name(module.__name__, name, thing, kind_of(thing)))
     return found
@@ -155,7 +160,8 @@ def write_pages(folder: Path) -> None:
         "",
     ]
     for group, modules in GROUPS.items():
-        lines += [f"## {group}", "", "```{toctree}", ":maxdepth: 1", "", *modules, "```", ""]
+        lines += [f"## {group}", "", "```{toctree}", ":maxdepth: 1", ""]
+        lines += [f"{m.removeprefix('duograph.')} <{m}>" for m in modules] + ["```", ""]
     pages = {"index": "\n".join(lines)}
     for module in MODULES:
         pages[module] = f"# {module}\n\n```{{module-reference}} {module}\n```\n"

@@ -91,7 +91,7 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
             yield "code", inspect.cleandoc("\n" + block)
         elif re.match(r"[-*] ", first):
             yield "list", inspect.cleandoc("\n" + block)
-        elif block.startswith("    ") or "\n    " in block and first.endswith("::"):
+        elif block.startswith("    ") or ("\n    " in block and first.endswith("::")):
             yield "pre", inspect.cleandoc("\n" + block)
         else:
             yield "p", block

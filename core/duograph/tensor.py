@@ -32,6 +32,7 @@ from .errors import (
 )
 from .host_arrays import Array, array_of, python_number, shape_tuple
 from .option_checks import check_options
+from .pages import notebook
 from .placement import (
     Arriving,
     commit,
@@ -498,11 +499,12 @@ class Tensor(TensorMethods):
             return f"Tensor(shape={list(type_.shape)}, dtype={type_.dtype}, init={self._init})"
         return tensor_text(self._values(), type_.dtype)
 
-    def _repr_html_(self) -> str | None:
-        """Return what a notebook shows; None before the value of an initializer is computed."""
-        if self.has_init and self._buf is None:
-            return None
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
         type_ = self._type
+        if self.has_init and self._buf is None:
+            title = f"{self._title()}{type_.shape}, {type_.dtype.name}"
+            return notebook.heading(title) + notebook.line(f"will be made by {self._init}")
         place = "" if type_.device is None else f" on {type_.device}"
         title = f"{self._title()}{type_.shape}, {type_.dtype.name}{place}"
         return tensor_html(title, self._values(), type_.dtype)
