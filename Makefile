@@ -2,7 +2,7 @@
 # Everything is installed under this folder: .venv, for `make bench` .venv-bench and .venv-mindspore, for `make bench-gpu`
 # .venv-gpu, for `make test-torch` .venv-torch.
 #
-#   make demo      train on handwritten digits          make docs    reference pages from docstrings
+#   make demo      train on handwritten digits          make docs    the documentation site
 #   make test      required for every change (< 15 min) make lint    formatter, ruff and mypy
 #   make test-all  every device and check in full       make setup   install only
 #   make bench     speed against other frameworks       make clean   remove .venv and all build products
@@ -181,8 +181,10 @@ wheel-test: setup
 
 # ---- docs and benchmarks ---------------------------------------------------------------------------
 
+# Needs no network. Warnings, such as about a dead link, are errors; the tutorials are run when they have changed.
 docs: setup
-	$(BIN)/python docs/build_reference.py --out docs/_build $(ARGS)
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build $(ARGS)
+	@echo "the site: docs/_build/index.html"
 
 # Run the docstring examples of MindSpore here and there, and compare what is printed.
 parity: setup .venv-mindspore/.peers
@@ -291,7 +293,7 @@ endef
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-wheel build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-wheel build dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf core/*.egg-info *.egg-info plugins/*/*.egg-info plugins/*/build
 	find backend_cpu backend_cuda -name '*.so' -delete
 	find core backend_* plugins tests examples benchmarks docs -name __pycache__ -prune -exec rm -rf {} +

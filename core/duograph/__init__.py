@@ -102,6 +102,7 @@ _NAMES = {
     "jacfwd": "ops",
     "jacrev": "ops",
     "vmap": "autodiff.vmap",
+    "detect_anomaly": "autodiff.anomaly",
     "set_seed": "random_state",
     "get_seed": "random_state",
     "manual_seed": "random_state",
@@ -125,6 +126,7 @@ _NAMES = {
     "jit_stats": "compiler",
     "profile": "profiler",
     "Profiler": "profiler",
+    "summary": "profiler.summaries",
     **dict.fromkeys(
         (
             "Event",

@@ -18,6 +18,7 @@ DuographError
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
 │   └── MissingRuleError               an op without a rule
+├── AnomalyError (FloatingPointError, RuntimeError)  a NaN or infinity, found by detect_anomaly
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
@@ -154,6 +155,19 @@ class MissingRuleError(GradientError):
             f"{op}: has no gradient rule; register one with bprop_getters.register, or wrap the "
             f"operand in ops.stop_gradient"
         )
+
+
+class AnomalyError(DuographError, FloatingPointError, RuntimeError):
+    """Raised by `detect_anomaly` where the first NaN or infinity appears.
+
+    Attributes:
+        anomaly: the facts of the message, a `duograph.autodiff.anomaly.Anomaly`; None if the op
+            is not known.
+    """
+
+    def __init__(self, message: str, anomaly: object = None) -> None:
+        super().__init__(message)
+        self.anomaly = anomaly
 
 
 class GraphError(DuographError, ValueError):

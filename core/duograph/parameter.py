@@ -246,6 +246,9 @@ class Parameter(Tensor):
 
     __str__ = __repr__
 
+    def _title(self) -> str:
+        return f"Parameter {self._name}{'' if self.requires_grad else ' (fixed)'} "
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (
             np.asarray(self.asnumpy()), self.dtype.name, self._name, self.requires_grad,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +18,7 @@ from ._locks import new_lock
 if TYPE_CHECKING:
     from .autodiff.tape import LeafListener
     from .nn.cell import Cell
-    from .op import Builder
+    from .op import Builder, Op
     from .pages import Page
     from .random_state import Generator
     from .ranks.world import World
@@ -43,6 +43,18 @@ class CellCompiler(Protocol):
     def JitConfig(self) -> Any: ...
 
 
+class OpWatch(Protocol):
+    """Interface of what looks at the results of eager ops (`autodiff.anomaly`)."""
+
+    def watched(
+        self, op: Op, attributes: Mapping[str, Any], call: Callable[..., Any], /
+    ) -> Callable[..., Any]: ...
+
+    def gradient(
+        self, node: Any, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = (), /
+    ) -> Sequence[Any]: ...
+
+
 class RuntimeState:
     """Process-wide version counters, and functions that higher layers install for lower ones.
 
@@ -64,6 +76,8 @@ class RuntimeState:
             that a compiled function captures are inputs of its graph, whatever their type.
         thread_worlds: number of running groups of threads that act as ranks. While it is not 0,
             compiled functions look up every program by its whole key, which contains the rank.
+        watch: checks the results of all eager ops and their gradients, while `detect_anomaly` is
+            on; None otherwise. Ops are prepared anew when it changes.
         seed: the argument of the last call of `set_seed` or `manual_seed`; None before the first
             and after `seed()`.
         eager_builder: runs ops immediately; installed by `execution.eager`.
@@ -81,7 +95,7 @@ class RuntimeState:
 
     __slots__ = (
         "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
-        "horizon", "staging", "thread_worlds", "seed", "eager_builder", "prepare_call",
+        "horizon", "staging", "thread_worlds", "watch", "seed", "eager_builder", "prepare_call",
         "expand_body", "scalar_of_body", "load_compiler", "check_device", "default_device", "_lock",
     )  # fmt: skip
 
@@ -93,6 +107,7 @@ class RuntimeState:
     horizon: int
     staging: int
     thread_worlds: int
+    watch: OpWatch | None
     seed: int | None
     eager_builder: Builder
     prepare_call: Callable[..., Any]
@@ -107,6 +122,7 @@ class RuntimeState:
         self.bindings_version = object()
         self.rules_version = self.cells_version = 0
         self.derivatives = self.horizon = self.staging = self.thread_worlds = 0
+        self.watch = None
         self.seed = None
         self.check_device = None
         self.default_device = None

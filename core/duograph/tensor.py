@@ -32,6 +32,7 @@ from .errors import (
 )
 from .host_arrays import Array, array_of, python_number, shape_tuple
 from .option_checks import check_options
+from .pages import notebook
 from .placement import (
     Arriving,
     commit,
@@ -43,7 +44,7 @@ from .placement import (
     watched,
 )
 from .runtime_state import runtime_state, staged_builder, thread_state
-from .tensor_printing import tensor_text
+from .tensor_printing import tensor_html, tensor_text
 from .types import TensorType
 
 if TYPE_CHECKING:
@@ -497,6 +498,19 @@ class Tensor(TensorMethods):
                 return f"Tensor(shape={sizes}, dtype={type_.dtype}, value=\n)"
             return f"Tensor(shape={list(type_.shape)}, dtype={type_.dtype}, init={self._init})"
         return tensor_text(self._values(), type_.dtype)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        type_ = self._type
+        if self.has_init and self._buf is None:
+            title = f"{self._title()}{type_.shape}, {type_.dtype.name}"
+            return notebook.heading(title) + notebook.line(f"will be made by {self._init}")
+        place = "" if type_.device is None else f" on {type_.device}"
+        title = f"{self._title()}{type_.shape}, {type_.dtype.name}{place}"
+        return tensor_html(title, self._values(), type_.dtype)
+
+    def _title(self) -> str:
+        return "Tensor "
 
     def __format__(self, spec: str) -> str:
         if not spec:

@@ -1,4 +1,4 @@
-"""Formats tensors as text, in the layout of MindSpore.
+"""Formats tensors as text, in the layout of MindSpore, and as HTML for notebooks.
 
 Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to one
 width. An axis of more than 6 elements is abbreviated to 3 at each end; that of a 1-d tensor only
@@ -14,13 +14,16 @@ import numpy as np
 
 from .dtype import DType
 from .host_arrays import Array
+from .pages import notebook
 
-__all__ = ["element_text", "tensor_text"]
+__all__ = ["element_text", "tensor_html", "tensor_text"]
 
 EDGE = 3
 LONG_AXIS = 2 * EDGE
 LONG_VECTOR = 1000
 LINE_WIDTH = 200
+# Bars of the distribution that a notebook shows.
+_BARS = 32
 
 
 def tensor_text(array: Array, dtype: DType) -> str:
@@ -31,6 +34,35 @@ def tensor_text(array: Array, dtype: DType) -> str:
     if array.ndim == 1:
         return f"{head} {_body(array, dtype)})"
     return f"{head}\n{_body(array, dtype)})"
+
+
+def tensor_html(title: str, array: Array, dtype: DType) -> str:
+    """Return what a notebook shows of a tensor: a title, its values, and their distribution."""
+    shown = notebook.heading(title)
+    if array.ndim == 0:
+        return shown + notebook.pre(_scalar(array[()], dtype))
+    if not array.size:
+        return shown + notebook.pre("no elements")
+    shown += notebook.pre(_body(array, dtype).strip("\n"))
+    if dtype.kind not in "fiu" or array.size < 2:
+        return shown
+    values = array.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    special = [(int(np.isnan(values).sum()), "NaN"), (int(np.isinf(values).sum()), "Inf")]
+    facts = [f"{n:,} {word}" for n, word in special if n]
+    drawn = ""
+    if finite.size:
+        low, high = float(finite.min()), float(finite.max())
+        with np.errstate(over="ignore"):
+            facts = [
+                f"min {low:.4g}", f"max {high:.4g}", f"mean {finite.mean():.4g}",
+                f"standard deviation {finite.std():.4g}", *facts,
+            ]  # fmt: skip
+        if low < high and np.isfinite(high - low):
+            counts, _ = np.histogram(finite, _BARS)
+            drawn = notebook.bars(counts.tolist(), f"{low:.4g}", f"{high:.4g}")
+    title = f"{array.size:,} values: {', '.join(facts)}"
+    return shown + (notebook.unfolding(title, drawn) if drawn else notebook.line(title))
 
 
 def _scalar(value: Any, dtype: DType) -> str:

@@ -49,6 +49,6 @@ def test_page(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    command = [sys.executable, ROOT / "docs" / "build_reference.py", "--check"]
+    command = [sys.executable, ROOT / "docs" / "reference.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr

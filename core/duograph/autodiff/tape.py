@@ -36,6 +36,7 @@ __all__ = [
     "Plan",
     "backward",
     "edge_of",
+    "edge_type",
     "fitted",
     "handle_of",
 ]
@@ -210,6 +211,8 @@ def backward(
     take = cotangents.pop
     get = cotangents.get
     stop = set(leaves)
+    watch = runtime_state.watch
+    fast = not create_graph and watch is None
 
     def give(edge: Any, value: Any) -> None:
         have = get(edge)
@@ -242,7 +245,7 @@ def backward(
             plan = edge.plan
             parents: tuple[Any, ...] = edge.parents
             call = plan.fast
-            if call is not None and not create_graph and not edge.deep:
+            if call is not None and fast and not edge.deep:
                 found = call(*edge.residuals, value)
                 if plan.fast_index is not None:
                     give(parents[plan.fast_index], found)
@@ -253,14 +256,15 @@ def backward(
             values = (value,) if edge not in slots_of else slots_of.pop(edge)
             if plan.continues_sums:
                 sums = [None if p is None else get(p) for p in _first_uses(parents)]
-                totals = plan.run(edge, values, create_graph, sums)
+                run = plan.run if watch is None else watch.gradient
+                totals = run(edge, values, create_graph, sums)
                 for parent, have, total in zip(parents, sums, totals):
                     if have is not None:
                         cotangents[parent] = total
                     elif parent is not None and total is not None:
                         give(parent, total)
                 continue
-            grads = plan.run(edge, values, create_graph)
+            grads = (plan.run if watch is None else watch.gradient)(edge, values, create_graph)
             for parent, grad in zip(parents, grads):
                 if parent is not None and grad is not None:
                     give(parent, grad)
@@ -332,7 +336,7 @@ def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
     return value
 
 
-def _edge_type(edge: Edge) -> TensorType:
+def edge_type(edge: Edge) -> TensorType:
     """Return the type, with device, of the tensor to which a tape edge belongs."""
     if isinstance(edge, Leaf):
         return edge.type
@@ -348,7 +352,7 @@ _add_kernels = kernel_cache()
 
 # The buffer handle of the sum of two cotangents of one edge, computed by a cached kernel.
 def _add_handles(edge: Edge, a: Handle, b: Handle) -> Handle:
-    type_ = _edge_type(edge)
+    type_ = edge_type(edge)
     type_ = type_.on(type_.device)
     kernel = _add_kernels.get(type_)
     if kernel is None:
@@ -372,7 +376,7 @@ def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
         edge: the tape edge of the tensor.
         value: the gradient: a tensor with `create_graph`, else a buffer handle. So is the result.
     """
-    type_ = _edge_type(edge)
+    type_ = edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)
     for hook in list(edge.hooks or ()):
         found = hook(shown)

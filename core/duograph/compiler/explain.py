@@ -8,15 +8,16 @@ runs a program.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..frontend.state.captures import Capture
 from ..ir.graph import Graph
+from ..pages import notebook
 from ..tensor import Tensor
 from .compiled_program import CompiledProgram
 from .key import JitKey
 
-__all__ = ["CaptureFact", "Explanation", "Facts", "facts_of", "tensor_name"]
+__all__ = ["CaptureFact", "Explanation", "Facts", "facts_of", "programs_html", "tensor_name"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +175,30 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        shown = notebook.pre(str(self))
+        if self.graph is not None:
+            shown += notebook.unfolding("graph before optimisation", notebook.pre(str(self.graph)))
+        return shown
+
+
+def programs_html(name: str, programs: Sequence[Facts]) -> str:
+    """Return what a notebook shows of a compiled function: a table of its programs."""
+    title = notebook.heading(f"compiled function {name}")
+    if not programs:
+        return title + notebook.line("no program yet: it is compiled at the first call")
+    rows = [
+        (
+            facts.arguments,
+            facts.level or "line by line",
+            "; ".join(facts.kernels) or facts.line_by_line or "op by op",
+            f"{facts.seconds * 1000:.1f} ms",
+        )
+        for facts in programs
+    ]
+    head = ("arguments", "level", "how it runs", "compiling took")
+    return title + notebook.table(head, rows, 3)
 
 
 def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:

@@ -34,7 +34,7 @@ from ..tracebacks import hide_own_frames
 from ..types import Device
 from .arguments import Slots
 from .compiled_program import CompiledProgram
-from .explain import Explanation, facts_of
+from .explain import Explanation, facts_of, programs_html
 from .guard_code import StateChanged
 from .guards import callers_level
 from .history import History
@@ -471,6 +471,17 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit {self._name}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            facts_of(self._name, key, entry.program, "", [])
+            if isinstance(entry, Compiled)
+            else facts_of(self._name, key, None, entry.reason, [])
+            for cache in list(self._caches)
+            for key, variants in list(cache.entries.items())
+            for entry in variants
+        ]
+        return programs_html(self._name, facts)
 
     # ---- copies -------------------------------------------------------------------------------
 

@@ -50,8 +50,17 @@ def eager_call(
     """Return a function that runs an op on Tensors of given types, for eager mode.
 
     If the types say that an operand is recorded for a derivative, the function also records the
-    call on the tape.
+    call on the tape. While `detect_anomaly` is on, the function also checks its results.
     """
+    call = _unwatched_call(op, types, attributes, device)
+    watch = runtime_state.watch
+    return call if watch is None else watch.watched(op, attributes, call)
+
+
+def _unwatched_call(
+    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
+) -> TensorCall:
+    """Return the function of `eager_call` that checks nothing."""
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
     plain = graph_call(graph, types, device)

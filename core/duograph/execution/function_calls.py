@@ -15,7 +15,7 @@ from ..errors import DuographError
 from ..ir.basic_ops import constant
 from ..ir.builder import GraphBuilder, GraphTensor
 from ..ir.graph import Graph
-from ..runtime_state import thread_state
+from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
 from .eager_calls import TensorCall, eager_call, graph_call
@@ -43,6 +43,8 @@ def function_call(
         args, kwargs: arguments of a call that has run.
         result: what that call returned.
     """
+    if runtime_state.watch is not None:  # it looks at each op
+        return None
     values = (*args, *kwargs.values())
     positions = [i for i, x in enumerate(values) if isinstance(x, Tensor)]
     types = [values[i]._type for i in positions]

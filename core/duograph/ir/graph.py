@@ -14,6 +14,7 @@ import numpy as np
 
 from ..effects import Effect
 from ..op import Op
+from ..pages import notebook
 from ..types import ValueType
 
 __all__ = [
@@ -115,6 +116,9 @@ class Graph:
             if not calls:  # the effects of a named graph may still grow
                 self._effects = found
         return found
+
+    def _repr_html_(self) -> str:
+        return notebook.pre(str(self))
 
     def __str__(self) -> str:
         return _writer(self)

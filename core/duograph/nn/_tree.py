@@ -5,11 +5,13 @@ The methods of `Cell` of the same names call these functions. Only `load_state_d
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
+from ..pages import notebook
 from ..parameter import Parameter
 
 if TYPE_CHECKING:
@@ -24,7 +26,12 @@ __all__ = [
     "EXTRA_STATE",
     "load_state_dict",
     "describe",
+    "describe_html",
 ]
+
+
+# Characters of a Cell's options that a notebook shows.
+_LONG = 80
 
 
 class StateMismatch(CheckpointError, RuntimeError):
@@ -161,6 +168,28 @@ def describe(cell: Cell) -> str:
         return f"{head}({own})"
     lines = [f"  {own}"] if own else []
     return "\n".join([f"{head}(", *lines, *children, ")"])
+
+
+def describe_html(cell: Cell, name: str = "", opened: bool = True) -> str:
+    """Return what a notebook shows of a Cell: a tree that opens, with Parameters at the leaves."""
+    size = sum(math.prod(q.shape) for _, q in walk_parameters(cell))
+    head = f"{name}: " if name else ""
+    options = cell.extend_repr()
+    if len(options) > _LONG:
+        options = options[: _LONG - 3] + "..."
+    title = f"{head}{type(cell).__name__}({options})"
+    title += f", {size:,} parameters" if size else ""
+    rows = [
+        (label, str(tuple(q.shape)), q.dtype.name, "yes" if q.requires_grad else "no")
+        for label, q in cell._params.items()
+        if q is not None
+    ]
+    inner = notebook.table(("parameter", "shape", "dtype", "trainable"), rows, 3) if rows else ""
+    children = [(k, c) for k, c in cell._cells.items() if c is not None]
+    inner += "".join(describe_html(c, k, len(children) <= 1) for k, c in children)
+    return notebook.indented(
+        notebook.unfolding(title, inner, opened) if inner else notebook.line(title)
+    )
 
 
 def _indent(text: str) -> str:

@@ -618,6 +618,9 @@ class Cell(KeepsState):
     def __repr__(self) -> str:
         return _tree.describe(self)
 
+    def _repr_html_(self) -> str:
+        return _tree.describe_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         for kind in ("_params", "_cells", "_buffers"):

@@ -1,8 +1,8 @@
 """Counts the floating-point operations of a kernel from its op and types.
 
-The tables and the roofline of a profile use it. A multiplication and an addition count as one
-operation each, and so does any elementary function of one element, such as an exponential.
-Operations on integers, and ops that only move data, count as none.
+The tables and the roofline of a profile use it, and `summary`. A multiplication and an addition
+count as one operation each, and so does any elementary function of one element, such as an
+exponential. Operations on integers, and ops that only move data, count as none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ir.optimizer import optimizer
 from ..op import Op
 from ..types import TensorType
 
-__all__ = ["operations"]
+__all__ = ["multiply_adds", "operations"]
 
 # From the types of operands and results to a number of operations.
 Rule = Callable[[Sequence[Any], Sequence[Any]], float]
@@ -53,6 +53,7 @@ def _attention(operands: Sequence[Any], results: Sequence[Any]) -> float:
     return 4.0 * query.size * key.shape[-2]
 
 
+# Ops that multiply and add: half of their operations are multiplications.
 _RULES: Mapping[str, Rule] = {
     "matmul": _matmul,
     "conv": _filter(1, lambda x, y: y[0].size),
@@ -78,19 +79,38 @@ def operations(work: Work) -> float:
         >>> [operations(r.work) for r in p.records() if r.work.name == "matmul"]
         [120.0]
     """
+    return _of_work(work, True)
+
+
+def multiply_adds(work: Work) -> float:
+    """Return the multiply-adds of the matmuls, convolutions and attentions of one kernel call.
+
+    Examples:
+        >>> import duograph as ms
+        >>> with ms.profile() as p:
+        ...     y = ms.ops.matmul(ms.ops.ones((4, 3)), ms.ops.ones((3, 5))) + 1
+        >>> from duograph.profiler.operations import multiply_adds
+        >>> sum(multiply_adds(r.work) for r in p.records())
+        60.0
+    """
+    return _of_work(work, False) / 2
+
+
+def _of_work(work: Work, all_ops: bool) -> float:
+    """Return the operations of a kernel call, of all ops or of those in `_RULES` alone."""
     if work.op is None:
         body = work.attributes.get("body")
-        return _of_graph(body, work.device, 8) if isinstance(body, Graph) else 0.0
+        return _of_graph(body, work.device, 8, all_ops) if isinstance(body, Graph) else 0.0
     n = len(work.types) - work.n_results
-    return _of_op(work.op, work.types[:n], work.types[n:], work.attributes, work.device, 8)
+    return _of_op(work.op, work.types[:n], work.types[n:], work.attributes, work.device, 8, all_ops)
 
 
-def _of_graph(graph: Graph, device: str, depth: int) -> float:
+def _of_graph(graph: Graph, device: str, depth: int, all_ops: bool) -> float:
     total = 0.0
     for node in graph.nodes:
         operands = [None if i is None else graph.types[i] for i in node.operands]
         results = [graph.types[i] for i in node.results]
-        total += _of_op(node.op, operands, results, node.attributes, device, depth)
+        total += _of_op(node.op, operands, results, node.attributes, device, depth, all_ops)
     return total
 
 
@@ -101,11 +121,12 @@ def _of_op(
     attributes: Mapping[str, Any],
     device: str,
     depth: int,
+    all_ops: bool,
 ) -> float:
     """Return the operations of one op; `depth` ends the search in decompositions."""
     body = attributes.get("body")
     if isinstance(body, Graph):
-        return _of_graph(body, device, depth)
+        return _of_graph(body, device, depth, all_ops)
     given = [t for t in operands if isinstance(t, TensorType)]
     made = [t for t in results if isinstance(t, TensorType)]
     if not made or op.alias or not any(t.dtype.kind in "fc" for t in (*given, *made)):
@@ -114,11 +135,11 @@ def _of_op(
     if rule is not None:
         return rule(operands, results)
     if op.is_reduction and given:
-        return float(given[0].size)
+        return float(given[0].size) if all_ops else 0.0
     if op.elementwise and not op.is_composite:
-        return 0.0 if op.name in _MOVES else float(made[0].size)
+        return 0.0 if op.name in _MOVES or not all_ops else float(made[0].size)
     inner = _inner(op, operands, attributes, device) if depth else None
-    return 0.0 if inner is None else _of_graph(inner, device, depth - 1)
+    return 0.0 if inner is None else _of_graph(inner, device, depth - 1, all_ops)
 
 
 def _inner(

@@ -11,6 +11,7 @@ from ..nn.metrics import *  # noqa: F403
 from ..nn.metrics.table import names
 from . import callback, serialization, summary
 from .callback import (
+    AnomalyMonitor,
     Callback,
     CheckpointConfig,
     EarlyStopping,
@@ -18,7 +19,9 @@ from .callback import (
     LambdaCallback,
     LearningRateScheduler,
     LossMonitor,
+    MetricsPlot,
     ModelCheckpoint,
+    ProgressMonitor,
     ReduceLROnPlateau,
     RunContext,
     SummaryCollector,

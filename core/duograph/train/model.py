@@ -27,6 +27,7 @@ from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithEvalCell, WithLossCell
 from ..option_checks import check_options, warn_unused
 from ..tensor import Tensor
 from .callback import Callback, CallbackList, ModelCheckpoint, RunContext, RunParameters
+from .callback.progress import with_progress
 
 __all__ = ["Model"]
 
@@ -261,8 +262,9 @@ class Model:
             cur_epoch_num=initial_epoch + 1,
             cur_step_num=initial_epoch * steps,
             net_outputs=None,
+            metrics={} if valid is None else self._metric_fns,
         )
-        cb = CallbackList(callbacks)
+        cb = CallbackList(with_progress(CallbackList(callbacks).callbacks))
         p.list_callback = cb
         run = RunContext(p)
         cb.call("on_train_begin", run)
@@ -357,7 +359,11 @@ class Model:
             batch_num=batch_count(valid_dataset), metrics=self._metric_fns, cur_step_num=0,
             cur_epoch_num=1, epoch_num=1, net_outputs=None, dataset_sink_mode=False,
         )  # fmt: skip
-        cb = callbacks if isinstance(callbacks, CallbackList) else CallbackList(callbacks)
+        cb = (
+            callbacks
+            if isinstance(callbacks, CallbackList)
+            else CallbackList(with_progress(CallbackList(callbacks).callbacks))
+        )
         p.list_callback = cb
         run = RunContext(p)
         for metric in self._metric_fns.values():

@@ -6,6 +6,7 @@ Users pass them to these methods and derive their own from `Callback`.
 from __future__ import annotations
 
 from ._callback import Callback, CallbackList, RunContext, RunParameters
+from .anomaly import AnomalyMonitor
 from .checkpoint import CheckpointConfig, ModelCheckpoint
 from .monitors import (
     EarlyStopping,
@@ -16,4 +17,5 @@ from .monitors import (
     ReduceLROnPlateau,
     TimeMonitor,
 )
+from .progress import MetricsPlot, ProgressMonitor
 from .summary import SummaryCollector
