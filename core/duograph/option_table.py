@@ -377,7 +377,6 @@ _LAYERS = (
     *_rows(
         WORKS, "Parameter", ("parallel_optimizer", "one process updates all of it", "False", True)
     ),
-    *_rows(MOOT, "nn.Cell.shard", ("", _ONE)),
     *_rows(MOOT, "nn.Cell.init_parameters_data", ("auto_parallel_mode", _ONE, "True", False)),
     *_rows(
         MOOT, "nn.Cell.recompute",

@@ -16,7 +16,7 @@ from ..ir.basic_ops import fill
 from ..ops.collective_primitives import all_gather, all_reduce, all_to_all, reduce_scatter
 from ..ops.movement import slice_by
 from ..ops.shape_primitives import reshape_to, transpose_by
-from ..ranks.world import WORLD_NAMES, World
+from ..ranks.world import World
 from .layouts import Axes, Axis, Mesh
 from .propagation import Dims
 
@@ -179,13 +179,7 @@ class Redistributor:
         names = ", ".join(map(self.mesh.name, axes))
         sent = round(x._type.nbytes * share)
         self.found.append(Communication(kind, names, sent, self.why, self.place))
-        members = self.mesh.group(axes, self.world.rank)
-        if members == self.world.whole.ranks:
-            return WORLD_NAMES[0]
-        name = f"ranks {', '.join(map(str, members))}"
-        if name not in self.world.groups:
-            self.world.create_group(name, members)
-        return name
+        return self.world.group_of(self.mesh.group(axes, self.world.rank))
 
 
 def _runs(axes: Axes) -> list[Axes]:
