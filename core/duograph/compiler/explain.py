@@ -52,6 +52,7 @@ class Facts:
         effects: such as "io" and "random".
         captures: what the program treats as constant.
         reasons: per compilation of the function, the field of the key that differed.
+        divided: layouts and communication of a program that is divided among ranks.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Facts:
     effects: tuple[str, ...] = ()
     captures: tuple[CaptureFact, ...] = ()
     reasons: tuple[str, ...] = ()
+    divided: tuple[str, ...] = ()
 
 
 # Kind of a capture -> what its guard compares.
@@ -118,7 +120,19 @@ def facts_of(
         effects=tuple(sorted({type(e).__name__.lower() for e in program.graph.effects})),
         captures=tuple(map(_capture_fact, program.captures.items.values())),
         reasons=tuple(reasons),
+        divided=_divided(program),
     )
+
+
+def _divided(program: CompiledProgram) -> tuple[str, ...]:
+    """Return what `explain` says about how a program is divided among ranks."""
+    if program.divided is None:
+        return ()
+    names = [
+        f"argument {v}" if kind == "arg" else tensor_name(v) if kind == "state" else kind
+        for kind, v in program.inputs
+    ]
+    return program.divided.report(names)
 
 
 def _capture_fact(c: Capture) -> CaptureFact:
@@ -133,7 +147,7 @@ class Explanation:
         facts: all of the following as plain data.
         key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
-        reads, writes, effects, reasons, line_by_line, level, kernels, seconds: see `Facts`.
+        reads, writes, effects, reasons, line_by_line, level, kernels, seconds, divided: see `Facts`.
         graph: before optimisation; None when the function runs line by line.
     """
 
@@ -147,6 +161,7 @@ class Explanation:
         self.writes = list(facts.writes)
         self.effects = list(facts.effects)
         self.seconds = facts.seconds
+        self.divided = list(facts.divided)
         self.level = facts.level
         self.kernels = list(facts.kernels)
         self.graph = None if program is None else program.graph
@@ -171,6 +186,7 @@ class Explanation:
             ("compilations", facts.reasons),
         ):
             lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
+        lines += [f"  {line}" for line in facts.divided]
         return "\n".join(lines)
 
     __repr__ = __str__

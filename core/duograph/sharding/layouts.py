@@ -335,7 +335,8 @@ class Mesh:
 
     def name(self, axis: Axis) -> str:
         """Return the name of an axis for messages."""
-        return self._names.get(axis, f"{axis.size} ranks {axis.stride} apart")
+        found = self._names.get(axis)
+        return f"axis {self.axes.index(axis)}" if found is None else found
 
     def coordinate(self, axis: Axis, rank: int) -> int:
         """Return where a rank is along an axis."""

@@ -19,6 +19,7 @@ from .equations import Equation, equation_of, has_equation, localized
 from .layouts import Axis, Mesh, Placement, check_divisible
 from .propagation import Dims, divided_letters, propagate
 from .redistribution import Communication, Redistributor, State
+from .report import report
 
 __all__ = ["BATCH", "Divided", "WHOLE", "partition"]
 
@@ -35,6 +36,7 @@ class Divided:
         graph: of the parts.
         mesh: its mesh.
         inputs: the mesh axes of every input.
+        shapes: the whole shapes of the inputs; None for an input that is no tensor.
         communications: the collectives, in program order.
         whole: ops that run on whole tensors because they have no equation, with places.
     """
@@ -42,8 +44,13 @@ class Divided:
     graph: Graph
     mesh: Mesh
     inputs: tuple[Dims, ...]
+    shapes: tuple[tuple[int, ...] | None, ...]
     communications: tuple[Communication, ...]
     whole: tuple[str, ...]
+
+    def report(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return lines about the program; `names` are those of its inputs."""
+        return report(self, names)
 
 
 def partition(
@@ -192,9 +199,13 @@ class _Writer:
         made_graph = Graph(
             graph.n_params, self.builder.types, self.builder.nodes, tuple(outputs), graph.single
         )
-        return Divided(
-            made_graph, self.mesh, tuple(inputs), tuple(self.moving.found), tuple(self.whole)
+        shapes = tuple(
+            t.shape if isinstance(t, TensorType) else None for t in graph.types[: graph.n_params]
         )
+        return Divided(
+            made_graph, self.mesh, tuple(inputs), shapes, tuple(self.moving.found),
+            tuple(self.whole),
+        )  # fmt: skip
 
     def _dims(self, value: int) -> Dims:
         kind = self.graph.types[value]
