@@ -397,6 +397,7 @@ def equation_of(node: GraphNode, types: Sequence[ValueType]) -> Equation:
 _SHAPES = {
     "fill": "shape", "reshape": "shape", "broadcast_to": "shape",
     "conv_input_grad": "input_shape", "conv_weight_grad": "weight_shape",
+    "avg_pool_grad": "input_shape", "max_pool_grad": "input_shape",
 }  # fmt: skip
 
 
