@@ -7,7 +7,7 @@ module knows nothing of Cells.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from .runtime_state import runtime_state, staged_builder
 from .sharding.layouts import Placement
 from .sharding.mode import dividing
 from .tensor import Tensor, host_array, is_recorded
-from .types import TensorType
 
 __all__ = ["Parameter", "ParameterTuple", "whole_type"]
+
+if TYPE_CHECKING:
+    from .types import TensorType
 
 Value: TypeAlias = "Tensor | Array | float | Iterable[object]"
 Init: TypeAlias = "Initializer | Tensor | str | float"

@@ -41,6 +41,8 @@ class CellCompiler(Protocol):
     @property
     def JitConfig(self) -> Any: ...
 
+    def jit(self, function: Callable[..., Any], /) -> Any: ...
+
 
 class RuntimeState:
     """Process-wide version counters, and functions that higher layers install for lower ones.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -189,7 +187,9 @@ def total(found: Any) -> ms.Tensor:
     return sum(parts[1:], parts[0])
 
 
-def evaluated(function: Function, arrays: list[np.ndarray], with_gradient: bool) -> list[np.ndarray]:
+def evaluated(
+    function: Function, arrays: list[np.ndarray], with_gradient: bool
+) -> list[np.ndarray]:
     """Results and gradients of a function, compiled."""
     tensors = [ms.Tensor(x) for x in arrays]
     found = outputs(ms.jit(function)(*tensors))
@@ -213,6 +213,7 @@ def test_ops(name: str) -> None:
         ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", full_batch=True)
         found = []
         for division in divisions:
+
             def run(*args: ms.Tensor, division: Any = division) -> Any:
                 given = [ms.parallel.reshard(x, way) for x, way in zip(args, division)]
                 return function(*given)

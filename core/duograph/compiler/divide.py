@@ -84,10 +84,10 @@ class Division:
                 wanted[output] = at
         found = partition(graph, world(), self.ranks, known, fixed, wanted)
         for (kind, value), dims in zip(entries, found.inputs, strict=True):
-            if kind == "state" and isinstance(value, Parameter) and value._placement is None:
-                if any(dims):
-                    names = tuple((a, found.mesh.name(a)) for axes in dims for a in axes)
-                    self._parts.append((value, Placement(dims, found.mesh.ranks, names)))
+            free = isinstance(value, Parameter) and value._placement is None
+            if kind == "state" and free and any(dims):
+                names = tuple((a, found.mesh.name(a)) for axes in dims for a in axes)
+                self._parts.append((value, Placement(dims, found.mesh.ranks, names)))
         return found
 
     def take_parts(self) -> None:

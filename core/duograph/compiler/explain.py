@@ -147,7 +147,8 @@ class Explanation:
         facts: all of the following as plain data.
         key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
-        reads, writes, effects, reasons, line_by_line, level, kernels, seconds, divided: see `Facts`.
+        reads, writes, effects, reasons, line_by_line, level, kernels, seconds: see `Facts`.
+        divided: see `Facts`.
         graph: before optimisation; None when the function runs line by line.
     """
 

@@ -10,8 +10,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from ..ops.sharded_primitives import divided
 from ..runtime_state import runtime_state
+from ..sharding.constraints import divided
 from ..sharding.layouts import Layout, check_divisible, placement_of, placements_of
 from ..sharding.mode import dividing, ranks_of_stage
 from ..tensor import Tensor

@@ -576,9 +576,7 @@ class Cell:
         """Return the inputs declared with `set_inputs`, or None."""
         return self._inputs
 
-    def shard(
-        self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None
-    ) -> None:
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> None:
         """Divide inputs, outputs and Parameters among ranks (`mindspore.nn.Cell.shard`).
 
         It has an effect on several ranks in the parallel mode ``"semi_auto_parallel"``. The Cell is

@@ -19,6 +19,7 @@ from ..dtype import int32, int64
 from ..errors import ArgumentError, UnsupportedOpError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
+from .sharded_primitives import shard_primitive
 
 __all__ = [
     "Primitive",
@@ -127,8 +128,6 @@ class Primitive:
             >>> print(matmul(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])))
             [[6.]]
         """
-        from .sharded_primitives import shard_primitive  # it imports families, which import this
-
         return shard_primitive(self, in_strategy, out_strategy)
 
     def _set_attr(self, name: str, value: Any) -> Primitive:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentValueError
+from ..sharding.constraints import divided
 from ..sharding.layouts import Axis, Layout, Placement, placements_of
 from ..sharding.mode import ranks_of_stage
 from ..tensor import Tensor
-from .primitive import Primitive
-from .sharding_constraint import constrained
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
 
 __all__ = ["shard_primitive"]
 
@@ -44,7 +46,7 @@ def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) 
         results = placements_of(owner, out_strategy, ranks)
     made._placements = (given, results)
     if before is None:
-        made.__class__ = _sharded(type(made))
+        made.__class__ = _sharded(type(made))  # type: ignore[arg-type]
     return made
 
 
@@ -116,18 +118,3 @@ def _sharded(kind: type[Primitive]) -> type[Primitive]:
     made = type(kind.__name__, (kind,), {"__call__": call, "__doc__": kind.__doc__})
     made.__module__ = kind.__module__
     return made
-
-
-def divided(owner: str, values: Sequence[Any], placements: Sequence[Placement]) -> tuple[Any, ...]:
-    """Return arguments or results of which the tensors are divided, in order, as layouts say.
-
-    Raises:
-        ArgumentError: another number of tensors than layouts.
-    """
-    tensors = sum(isinstance(x, Tensor) for x in values)
-    if tensors != len(placements):
-        raise ArgumentError(
-            f"{owner}: got {tensors} tensors for {len(placements)} layouts; wanted one each"
-        )
-    rest = iter(placements)
-    return tuple(constrained(owner, x, next(rest)) if isinstance(x, Tensor) else x for x in values)

@@ -6,7 +6,8 @@ and everything else follows. docs/parallel.md is the guide.
 
 from __future__ import annotations
 
+from ..ops import reshard
 from ..sharding.layouts import Layout
-from .functions import gathered, reshard, shard
+from .functions import gathered, shard
 
 __all__ = ["Layout", "gathered", "reshard", "shard"]

@@ -1,4 +1,4 @@
-"""`shard` and `reshard`, and the whole value of a Parameter that is divided among ranks."""
+"""`shard`, and the whole value of a Parameter that is divided among ranks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from ..compiler import jit
 from ..errors import ArgumentError
 from ..nn._sharding import plan_parameters, shard_cell
 from ..nn.cell import Cell
-from ..ops.sharded_primitives import divided
-from ..ops.sharding_constraint import constrained
 from ..parameter import Parameter
 from ..ranks.world import world
-from ..sharding.layouts import Layout, placement_of, placements_of
+from ..sharding.constraints import divided
+from ..sharding.layouts import placements_of
 from ..sharding.mode import ranks_of_stage
 from ..tensor import Tensor
 
-__all__ = ["gathered", "reshard", "shard"]
+__all__ = ["gathered", "shard"]
 
 
 def shard(
@@ -52,7 +51,7 @@ def shard(
         raise ArgumentError(f"shard: got {type(fn).__name__}; wanted a Cell or a function")
     if isinstance(fn, Cell):
         shard_cell(fn, in_strategy, out_strategy, parameter_plan)
-        return jit(lambda *args: fn(*args))  # type: ignore[no-any-return]
+        return jit(lambda *args: fn(*args))
     if parameter_plan is not None:
         plan_parameters("shard", _no_cell(fn), parameter_plan)
     ranks = ranks_of_stage()
@@ -69,7 +68,7 @@ def shard(
         made = divided("shard: out_strategy", (found,) if single else found, results)
         return made[0] if single else made
 
-    return jit(run)  # type: ignore[no-any-return]
+    return jit(run)
 
 
 def _no_cell(fn: object) -> Cell:
@@ -77,33 +76,6 @@ def _no_cell(fn: object) -> Cell:
         f"shard: got parameter_plan for {getattr(fn, '__name__', fn)}; wanted None for a function, "
         "or a Cell, which has Parameters"
     )
-
-
-def reshard(tensor: Tensor, layout: Layout) -> Tensor:
-    """Divide a value among ranks, inside code that is compiled (`mindspore.ops.reshard`).
-
-    Args:
-        tensor: Tensor of any shape.
-        layout: `Layout` of its axes.
-
-    Returns:
-        Tensor of the same values. Outside compiled code, and with one rank, it is `tensor`.
-
-    Raises:
-        TypeError: another type.
-        ValueError: the layout does not fit the shape.
-
-    Examples:
-        >>> import duograph as ms
-        >>> layout = ms.Layout((1,), ("dp",))
-        >>> print(ms.ops.reshard(ms.Tensor([1.0]), layout("dp")))
-        [1.]
-    """
-    if not isinstance(tensor, Tensor):
-        raise ArgumentError(f"reshard: got {type(tensor).__name__}; wanted a Tensor")
-    if not isinstance(layout, Layout):
-        raise ArgumentError(f"reshard: got layout={layout!r}; wanted a Layout")
-    return constrained("reshard", tensor, placement_of("reshard", layout, ranks_of_stage()))
 
 
 def gathered(parameter: Parameter) -> Tensor:

@@ -56,9 +56,7 @@ class Equation:
 def _broadcast(shape: Sequence[int], result: Sequence[int]) -> str:
     """Return the letters of an operand that is broadcast to a shape whose axes are a, b, ..."""
     lead = len(result) - len(shape)
-    return "".join(
-        LOWER[lead + i] if n == result[lead + i] else "." for i, n in enumerate(shape)
-    )
+    return "".join(LOWER[lead + i] if n == result[lead + i] else "." for i, n in enumerate(shape))
 
 
 def _pointwise(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -132,9 +130,7 @@ def _reduction(op: Op) -> Rule:
         kept = _letters(ndim, *gone)
         if not attributes["keepdims"]:
             kept = "".join(c for i, c in enumerate(kept) if i not in gone)
-        return Equation(
-            (letters,), (kept,), ((0,),) if combine == "sum" else (), combine or "sum"
-        )
+        return Equation((letters,), (kept,), ((0,),) if combine == "sum" else (), combine or "sum")
 
     return rule
 
@@ -143,7 +139,7 @@ def _matmul(operands: Types, results: Types, attributes: Attributes) -> Equation
     """``...ij,...jk->...ik``, with either operand transposed."""
     a, b = _shape(operands[0]), _shape(operands[1])
     batch = _shape(results[0])[:-2]
-    i, j, k = LOWER[len(batch) : len(batch) + 3]
+    i, j, k = (LOWER[len(batch) + n] for n in range(3))
     x = _broadcast(a[:-2], batch) + (j + i if attributes["transpose_a"] else i + j)
     y = _broadcast(b[:-2], batch) + (k + j if attributes["transpose_b"] else j + k)
     return Equation((x, y), (LOWER[: len(batch)] + i + k,), ((0,), (1,)))

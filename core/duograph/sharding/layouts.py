@@ -148,7 +148,9 @@ class Layout:
             ValueError: the layout was not called with the axes of a tensor.
         """
         if self._map is None:
-            raise ArgumentValueError("Layout: no tensor axes yet; call it, as in layout('dp', 'mp')")
+            raise ArgumentValueError(
+                "Layout: no tensor axes yet; call it, as in layout('dp', 'mp')"
+            )
 
         def number(name: str) -> int:
             return -1 if name == "None" else len(self._names) - 1 - self._names.index(name)
@@ -166,7 +168,9 @@ class Layout:
     def placement(self) -> Placement:
         """Return the placement of a tensor of this layout."""
         if self._map is None:
-            raise ArgumentValueError("Layout: no tensor axes yet; call it, as in layout('dp', 'mp')")
+            raise ArgumentValueError(
+                "Layout: no tensor axes yet; call it, as in layout('dp', 'mp')"
+            )
         strides = [math.prod(self._sizes[i + 1 :]) for i in range(len(self._sizes))]
         axes = {n: Axis(s, k) for n, s, k in zip(self._names, strides, self._sizes, strict=True)}
         dims = tuple(
@@ -325,9 +329,7 @@ class Mesh:
 
     def parts(self, axis: Axis) -> Axes:
         """Return the axes of the mesh that an axis of a layout consists of."""
-        return tuple(
-            a for a in self.axes if axis.stride <= a.stride < axis.stride * axis.size
-        )
+        return tuple(a for a in self.axes if axis.stride <= a.stride < axis.stride * axis.size)
 
     def refined(self, placement: Placement) -> tuple[Axes, ...]:
         """Return the axes of this mesh per axis of a tensor."""

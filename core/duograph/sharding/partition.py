@@ -86,7 +86,9 @@ def partition(
         kind = graph.types[value]
         assert isinstance(kind, TensorType)
         place = _place(node)
-        check_divisible(f"{node.attributes['owner']}{place}", kind.shape, node.attributes["placement"])
+        check_divisible(
+            f"{node.attributes['owner']}{place}", kind.shape, node.attributes["placement"]
+        )
         dims[value] = mesh.refined(node.attributes["placement"])
         fixed.add(value)
     for i, wish in enumerate(wanted):
@@ -193,9 +195,7 @@ class _Writer:
                 self._write(node, equation)
             self.builder.span = None
             self.moving.why, self.moving.place = "a result", ""
-            outputs = [
-                self._output(i, wish) for i, wish in zip(graph.outputs, wanted, strict=True)
-            ]
+            outputs = [self._output(i, wish) for i, wish in zip(graph.outputs, wanted, strict=True)]
         made_graph = Graph(
             graph.n_params, self.builder.types, self.builder.nodes, tuple(outputs), graph.single
         )
@@ -299,17 +299,17 @@ class _Writer:
         states = [None if i is None else self.values[i][1] for i in node.operands]
         found = {a for s in states if s is not None for a in s.partial} - busy
 
+        def carries(k: int, axis: Axis) -> bool:
+            state = states[k]
+            return state is not None and axis in state.partial
+
         def passes(axis: Axis) -> bool:
-            for group in equation.linear:
-                inside = all(
-                    node.operands[k] in self.zeros
-                    or (s := states[k]) is not None and axis in s.partial
-                    for k in group
-                )
-                others = (s for k, s in enumerate(states) if k not in group and s is not None)
-                if inside and not any(axis in s.partial for s in others):
-                    return True
-            return False
+            given = {k for k in range(len(states)) if carries(k, axis)}
+            return any(
+                given.issubset(group)
+                and all(k in given or node.operands[k] in self.zeros for k in group)
+                for group in equation.linear
+            )
 
         return frozenset(filter(passes, found))
 

@@ -20,9 +20,7 @@ __all__ = ["Dims", "divided_letters", "propagate"]
 Dims = tuple[Axes, ...]  # per axis of a tensor the mesh axes that divide it
 
 
-def propagate(
-    graph: Graph, dims: dict[int, Dims], fixed: set[int]
-) -> list[Equation]:
+def propagate(graph: Graph, dims: dict[int, Dims], fixed: set[int]) -> list[Equation]:
     """Add the axes of all values to `dims`, which holds those known; return the equations.
 
     Args:
@@ -84,7 +82,9 @@ def divided_letters(
             sizes.setdefault(letter, set()).add(type_.shape[i])
             if known is not None and known[i]:
                 best = wanted.get(letter, (-1, ()))
-                wanted[letter] = max(best, (type_.nbytes, known[i]), key=lambda w: (len(w[1]), w[0]))
+                wanted[letter] = max(
+                    best, (type_.nbytes, known[i]), key=lambda w: (len(w[1]), w[0])
+                )
     found: dict[str, Axes] = {}
     used: set[object] = set()
     for letter, (_, axes) in sorted(wanted.items(), key=lambda item: -item[1][0]):
