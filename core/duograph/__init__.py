@@ -64,7 +64,7 @@ _install_optimizer(_load_passes)
 # Sub-modules imported at their first use, so that `import duograph` stays fast.
 _MODULES = (
     "amp", "boost", "common", "communication", "dataset", "log", "mindrecord", "mint", "nn",
-    "experimental", "numpy", "onnx", "scipy", "train",
+    "experimental", "numpy", "onnx", "parallel", "scipy", "train",
     "compat",
     "autodiff", "backend", "device_context", "errors", "execution", "hal", "passes", "profiler",
     "run", "runtime", "version",
@@ -124,6 +124,8 @@ _NAMES = {
     "lazy_inline": "compiler",
     "no_inline": "compiler",
     "jit_stats": "compiler",
+    "Layout": "parallel",
+    "shard": "parallel",
     "profile": "profiler",
     "Profiler": "profiler",
     "summary": "profiler.summaries",

@@ -362,6 +362,8 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     Args:
         parallel_mode: ``"stand_alone"``, the default, or ``"data_parallel"``: training steps
             (`nn.TrainOneStepCell`, `Model.train`) then combine the gradients of all ranks.
+            ``"semi_auto_parallel"``: compiled code sees whole tensors, which are divided among
+            ranks as `Cell.shard` and `dataset_strategy` say; ``"auto_parallel"`` is the same.
         gradients_mean: whether the combination is the mean; default False, the sum.
         device_num: number of ranks; default that of the world.
         global_rank: recorded; the launcher decides.
@@ -370,13 +372,19 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
             optimisers that are made from now on.
         parallel_optimizer_config: dictionary; ``parallel_optimizer_threshold`` is the size of a
             Parameter in KiB, 64 by default, from which on ranks share its update.
+        dataset_strategy: what a rank passes to code that is divided: ``"data_parallel"``, its part
+            of the samples; ``"full_batch"``, all samples; or a tuple with a `Layout`, or a tuple of
+            ints, per argument, of which it passes its part.
+        full_batch: the same as ``dataset_strategy="full_batch"``.
+        pipeline_stages: number of groups of ranks that each run some layers; see
+            `nn.PipelineCell`.
 
     The other options of MindSpore are recorded with one warning. So is any `parallel_mode` in a
     single process, where it changes nothing.
 
     Raises:
         ValueError: an unknown option, or a value outside those allowed.
-        NotImplementedError: another mode than the two, in a process that is one of several.
+        NotImplementedError: ``"hybrid_parallel"``, in a process that is one of several.
     """
     for key, value in kwargs.items():
         if key not in _PARALLEL_DEFAULTS:
@@ -387,6 +395,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         _check_parallel(key, value)
     check_options("set_auto_parallel_context", **kwargs)
     _parallel_options().update(kwargs)
+    runtime_state.settings_version = object()
 
 
 def _check_parallel(key: str, value: object) -> None:
@@ -399,21 +408,29 @@ def _check_parallel(key: str, value: object) -> None:
                 f"{', '.join(map(repr, modes))}"
             )
         several = launched() is not None or thread_state.world is not None
-        if several and value not in modes[:2]:
+        if several and value == ParallelMode.HYBRID_PARALLEL:
             raise UnsupportedOpError(
-                f"set_auto_parallel_context: got parallel_mode={str(value)!r} on several ranks; "
-                "wanted 'data_parallel', the only way to share work among ranks here, or "
-                "'stand_alone'"
+                "set_auto_parallel_context: got parallel_mode='hybrid_parallel' on several ranks, "
+                "where programs insert all collectives; use 'stand_alone', which does not either, "
+                "or 'semi_auto_parallel' with Cell.shard"
             )
-    elif key in ("gradients_mean", "parameter_broadcast", "enable_parallel_optimizer"):
+    elif key in (
+        "gradients_mean", "parameter_broadcast", "enable_parallel_optimizer", "full_batch",
+    ):  # fmt: skip
         if not isinstance(value, bool):
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got {key}={value!r}; wanted True or False"
             )
     elif key == "parallel_optimizer_config":
         _check_sharding(value)
-    elif key in ("device_num", "global_rank"):
-        least = int(key == "device_num")
+    elif key == "dataset_strategy":
+        if value not in ("data_parallel", "full_batch") and not isinstance(value, tuple):
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got dataset_strategy={value!r}; wanted "
+                "'data_parallel', 'full_batch', or a tuple with one layout per argument"
+            )
+    elif key in ("device_num", "global_rank", "pipeline_stages"):
+        least = int(key != "global_rank")
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got {key}={value!r}; wanted an int of {least} or more"
@@ -463,6 +480,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 def reset_auto_parallel_context() -> None:
     """Set the options of `set_auto_parallel_context` back to their defaults."""
     _parallel_options().clear()
+    runtime_state.settings_version = object()
 
 
 _read_environment()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +21,14 @@ from .ops.movement import identity
 from .option_checks import check_options
 from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
+from .sharding.layouts import Placement
+from .sharding.mode import dividing
 from .tensor import Tensor, host_array, is_recorded
 
-__all__ = ["Parameter", "ParameterTuple", "Part"]
+__all__ = ["Parameter", "ParameterTuple", "Part", "whole_type"]
+
+if TYPE_CHECKING:
+    from .types import TensorType
 
 Value: TypeAlias = "Tensor | Array | float | Iterable[object]"
 Init: TypeAlias = "Initializer | Tensor | str | float"
@@ -69,6 +74,10 @@ class Parameter(Tensor):
 
     _recording: int = 0
     part: Part | None = None  # set where it holds one rank's part of a tensor
+    # How the value is divided among ranks: `_plan` is what the user asks for, `_placement` that of
+    # a Parameter of which this rank holds a part.
+    _plan: Placement | None = None
+    _placement: Placement | None = None
 
     def __init__(
         self,
@@ -106,6 +115,15 @@ class Parameter(Tensor):
         self._requires_grad = _flag("requires_grad", requires_grad)
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the value; of a Parameter that is divided among ranks that of this rank's
+        part, except in code that is being compiled, which sees whole tensors.
+        """
+        if self._placement is None or staged_builder() is None:
+            return self._type.shape
+        return whole_type(self).shape
 
     @property
     def name(self) -> str:
@@ -259,6 +277,14 @@ class Parameter(Tensor):
         made = self.clone()
         memo[id(self)] = made
         return made
+
+
+def whole_type(tensor: Tensor) -> TensorType:
+    """Return the type that compiled code sees of a tensor: that of the whole if it is divided."""
+    placement = getattr(tensor, "_placement", None)
+    if placement is None or dividing() is None:
+        return tensor._type.plain
+    return tensor._type.with_(shape=placement.whole_shape(tensor._type.shape))
 
 
 def _check_initial(value: Tensor) -> None:

@@ -42,6 +42,8 @@ class CellCompiler(Protocol):
     @property
     def JitConfig(self) -> Any: ...
 
+    def jit(self, function: Callable[..., Any], /) -> Any: ...
+
 
 class OpWatch(Protocol):
     """Interface of what looks at the results of eager ops (`autodiff.anomaly`)."""

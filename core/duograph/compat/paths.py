@@ -182,6 +182,8 @@ PATHS: dict[str, tuple[str, ...]] = {
     "ops.operations.spectral_ops": ("ops",),
     "ops.primitive": ("compat.private_names", "ops"),
     "parallel": ("",),
+    "parallel.function": ("parallel",),
+    "parallel.shard": ("parallel",),
     "parallel._ps_context": ("compat.private_training",),
     "parallel._utils": ("compat.private_names",),
     "parallel.strategy": (),

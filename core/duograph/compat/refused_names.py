@@ -33,7 +33,7 @@ _ADASUM = "adds up the updates of 16 processes or more"
 # namespace -> reason -> names
 REFUSED: dict[str, dict[str, str]] = {
     "": {
-        _SEVERAL: "shard Layout parameter_broadcast sync_pipeline_shared_parameters",
+        _SEVERAL: "parameter_broadcast sync_pipeline_shared_parameters",
         _STRATEGY: "build_searched_strategy merge_pipeline_strategys "
         "rank_list_for_transform restore_group_info_list transform_checkpoint_by_rank "
         "transform_checkpoints unified_safetensors get_ckpt_path_with_strategy",
@@ -97,7 +97,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "vm_impl_registry",
         _SEVERAL: "AlltoAllV AlltoAllVC AllGatherV ReduceScatterV NeighborExchange "
         "NeighborExchangeV2 CollectiveGather CollectiveScatter BatchISendIRecv "
-        "Reshard reshard distribute Morph",
+        "Reshard distribute Morph",
         _SERVER: "Push Pull MapCacheIdx MapUniform make_map_parameter",
         _QUEUE: "GetNext ms_hasnext ms_next",
         _INTERNAL: "Merge GeSwitch geswitch switch_layer Reusing merge DumpGradient PyExecute "

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ..backend import observers
 from ..backend.prepared import Handle, HandleFunction
@@ -38,6 +39,9 @@ from .guards import Guard
 from .inputs import Input, read_input
 from .interpret import interpret
 from .results import Out, rebuilt
+
+if TYPE_CHECKING:
+    from ..sharding.partition import Divided
 
 __all__ = ["CompiledProgram"]
 
@@ -146,6 +150,7 @@ class CompiledProgram:
         only_for: arrays and frozen dataclasses among the arguments, by position, that the function
             changes or gives to Python code, or of which it uses the identity.
         distinguishes: whether it matters which arguments are one object; see `shared`.
+        divided: how the program is divided among ranks; None: it is not.
         seconds: how long compiling took.
         hits: number of calls that the program served. Calls of a program without state and captures
             through `fast_call` are not counted.
@@ -182,6 +187,7 @@ class CompiledProgram:
         self.for_shared_tensors = for_shared_tensors
         self.device = device
         self.name = name
+        self.divided: Divided | None = None
         self.seconds = 0.0
         self.hits = 0
         self.notes: list[str] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ..effects import Communicates
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
@@ -29,12 +30,17 @@ from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
+from ..sharding.mode import dividing
 from ..tensor import Tensor
 from ..types import Device, HostType
 from .argument_captures import without_contents
 from .arguments import ArgumentReader
 from .compiled_program import CompiledProgram
 from .results import ArgumentContainer, template_of
+
+if TYPE_CHECKING:
+    from ..sharding.partition import Divided
+    from .divide import Division
 
 __all__ = ["compile_program"]
 
@@ -78,7 +84,7 @@ def compile_program(
         before = thread_state.builder
         thread_state.builder = ev.root
         try:
-            traced = _Tracing(ev, shared or {})
+            traced = _Tracing(ev, shared or {}, _division())
             traced.call(target, args, kwargs)
             program = traced.program(device, name, level)
             program.seconds = time.perf_counter() - start
@@ -105,6 +111,15 @@ def compile_program(
         construct="setattr",
         remedy="Write fewer attributes of different objects",
     )
+
+
+def _division() -> Division | None:
+    """Return how the next program is divided among ranks, or None if it is not."""
+    if dividing() is None:
+        return None
+    from .divide import division  # loads the collectives, which few programs have
+
+    return division()
 
 
 def _must_act_first(ev: Evaluation, error: Exception) -> bool:
@@ -169,6 +184,7 @@ class _Tracing:
     Args:
         ev: the state of the evaluation.
         shared: see `CompiledProgram.shared`.
+        division: how the program is divided among ranks; None: it is not.
 
     Attributes:
         leaves: per tensor argument, its graph value and the original id of that value; the tensor
@@ -181,9 +197,12 @@ class _Tracing:
         template: the result; see `results.template_of`.
     """
 
-    def __init__(self, ev: Evaluator, shared: Mapping[int, int | None]) -> None:
+    def __init__(
+        self, ev: Evaluator, shared: Mapping[int, int | None], division: Division | None
+    ) -> None:
         self.ev = ev
         self.shared = shared
+        self.division = division
         self.leaves: list[tuple[Value, int | None]] = []
         self.containers: list[Value] = []
         self.objects: list[Value] = []
@@ -253,6 +272,10 @@ class _Tracing:
         writes = self._writes()
         require_present(ev, reachable)
         graph = ev.root.whole(self.outputs)
+        divided: Divided | None = None
+        if self.division is not None:
+            divided = self.division.divided(graph, ev.inputs.entries, writes)
+            graph = divided.graph
         if Communicates() in graph.effects:
             from ..ops.collective_primitives import with_comparison  # loaded with the first of them
 
@@ -266,9 +289,12 @@ class _Tracing:
         thread_state.builder = None
         runtime_state.leave_staging()
         try:
+            if self.division is not None:
+                self.division.take_parts()
             program = CompiledProgram(
                 graph, entries, self.template, writes, ev, device, name, level, bool(self.shared)
             )
+            program.divided = divided
             used = {**ev.outside.targets, **ev.outside.given, **ev.captures.arrays}
             program.only_for = {i: v for i, v in enumerate(self.objects) if id(v) in used}
             return program
@@ -316,7 +342,10 @@ class _Tracing:
             leaves.append(leaves[first])
             return leaves[first][0]
         self.ev.check_device(value._type.device, "an argument on")
-        made = self.ev.root.parameter(value._type.plain)
+        kind = value._type.plain
+        if self.division is not None:
+            kind = self.division.argument_type(len(leaves), value)
+        made = self.ev.root.parameter(kind)
         if isinstance(value, Parameter):
             inputs.parameters[id(made)] = value
         inputs.entries.append(("arg", len(leaves)))

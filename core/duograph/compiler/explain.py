@@ -53,6 +53,7 @@ class Facts:
         effects: such as "io" and "random".
         captures: what the program treats as constant.
         reasons: per compilation of the function, the field of the key that differed.
+        divided: layouts and communication of a program that is divided among ranks.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Facts:
     effects: tuple[str, ...] = ()
     captures: tuple[CaptureFact, ...] = ()
     reasons: tuple[str, ...] = ()
+    divided: tuple[str, ...] = ()
 
 
 # Kind of a capture -> what its guard compares.
@@ -119,7 +121,19 @@ def facts_of(
         effects=tuple(sorted({type(e).__name__.lower() for e in program.graph.effects})),
         captures=tuple(map(_capture_fact, program.captures.items.values())),
         reasons=tuple(reasons),
+        divided=_divided(program),
     )
+
+
+def _divided(program: CompiledProgram) -> tuple[str, ...]:
+    """Return what `explain` says about how a program is divided among ranks."""
+    if program.divided is None:
+        return ()
+    names = [
+        f"argument {v}" if kind == "arg" else tensor_name(v) if kind == "state" else kind
+        for kind, v in program.inputs
+    ]
+    return program.divided.report(names)
 
 
 def _capture_fact(c: Capture) -> CaptureFact:
@@ -135,6 +149,7 @@ class Explanation:
         key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
         reads, writes, effects, reasons, line_by_line, level, kernels, seconds: see `Facts`.
+        divided: see `Facts`.
         graph: before optimisation; None when the function runs line by line.
     """
 
@@ -148,6 +163,7 @@ class Explanation:
         self.writes = list(facts.writes)
         self.effects = list(facts.effects)
         self.seconds = facts.seconds
+        self.divided = list(facts.divided)
         self.level = facts.level
         self.kernels = list(facts.kernels)
         self.graph = None if program is None else program.graph
@@ -172,6 +188,7 @@ class Explanation:
             ("compilations", facts.reasons),
         ):
             lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
+        lines += [f"  {line}" for line in facts.divided]
         return "\n".join(lines)
 
     __repr__ = __str__

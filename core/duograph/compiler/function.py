@@ -21,6 +21,7 @@ from ..context import STRICT, settings
 from ..errors import (
     ArgumentValueError,
     IndexRangeError,
+    UnsupportedOpError,
 )
 from ..frontend.diagnostics import forget_marks, is_located
 from ..frontend.types import Args, Kwargs, Value
@@ -268,6 +269,12 @@ class JitFunction:
 
         At syntax level STRICT the error is raised instead.
         """
+        if entry.program.divided is not None:
+            raise UnsupportedOpError(
+                f"{self._name}: it is divided among ranks, and a derivative of it is taken by code "
+                "that is not compiled. Compile the whole training step: with jit around it, "
+                "nn.TrainOneStepCell or Model.train in GRAPH_MODE"
+            )
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs

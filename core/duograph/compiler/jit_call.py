@@ -17,6 +17,7 @@ from ..frontend.state.containers import AliasedError
 from ..frontend.types import Args, Kwargs
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
+from ..sharding.mode import dividing
 from .arguments import Slots
 from .evaluate import compile_program
 from .guards import callers_level
@@ -128,7 +129,8 @@ class JitCall:
                         shared,
                     )
             except (UnsupportedSyntaxError, NeedsValue) as error:
-                if strict or isinstance(error, RefusedError):
+                # line by line a rank would see its own parts only
+                if strict or isinstance(error, RefusedError) or dividing() is not None:
                     raise
                 if isinstance(error, AliasedError):  # only with these objects
                     cache.aliased = True

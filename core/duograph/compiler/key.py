@@ -16,6 +16,7 @@ from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import check_index, commit
 from ..runtime_state import runtime_state, thread_state
+from ..sharding.mode import dividing_key
 from ..types import Device
 from .arguments import Identity, Slots, signature
 
@@ -25,7 +26,8 @@ __all__ = ["ContextKey", "JitKey", "bind_call"]
 class ContextKey(NamedTuple):
     """The settings (`context.Settings`) that compiled code depends on, as part of a cache key.
 
-    `rank` is (rank, number of ranks) in threads that act as ranks.
+    `rank` is (rank, number of ranks) in threads that act as ranks; `divided` is how programs are
+    divided among ranks, None if they are not.
     """
 
     device_target: str | None
@@ -36,6 +38,7 @@ class ContextKey(NamedTuple):
     debug: bool
     check_bprop: bool
     rank: tuple[int, int] | None
+    divided: Hashable
 
 
 class JitKey(NamedTuple):
@@ -153,6 +156,7 @@ def bind_call(
         settings.debug,
         settings.check_bprop,
         None if thread_state.world is None else (thread_state.world.rank, thread_state.world.size),
+        dividing_key(),
     )
     same: tuple[int | Identity, ...] = ()
     if len(slots.containers) > 1:

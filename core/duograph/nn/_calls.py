@@ -17,7 +17,7 @@ from ..errors import DuographError
 from ..parameter import Parameter
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
-from . import _hooks, _tree
+from . import _hooks, _sharding, _tree
 from .recompute import run_again
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         builder = staged_builder()
         if builder is not None:
             return builder.evaluation.call_cell(cell, args, kwargs)
+    if cell._sharding is not None:
+        found = _sharding.call_divided(cell, args, kwargs)
+        if found is not NotImplemented:
+            return found
     hooked = bool(
         cell._forward_pre_hooks or cell._forward_hooks
         or cell._backward_hooks or cell._backward_pre_hooks

@@ -16,12 +16,12 @@ from ..call_errors import explain_methods
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_checks import check_options, warn_moot
+from ..option_checks import check_options
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..tracebacks import hide_own_frames
-from . import _calls, _hooks, _tree
+from . import _calls, _hooks, _sharding, _tree
 from ._hooks import HookHandle
 from ._members import Members
 from ._state import KeepsState
@@ -78,6 +78,7 @@ class Cell(KeepsState):
     _inputs: Any
     _jit_config: Any
     _compiled: Any
+    _sharding: Any = None  # what `shard` leaves
     _forward_pre_hooks: OrderedDict[int, Any]
     _forward_hooks: OrderedDict[int, Any]
     _forward_hooks_always: set[int]
@@ -550,11 +551,27 @@ class Cell(KeepsState):
         """Return the inputs declared with `set_inputs`, or None."""
         return self._inputs
 
-    def shard(
-        self, in_strategy: object, out_strategy: object = None, parameter_plan: object = None
-    ) -> None:
-        """Accept MindSpore's sharding; one warning says that it has no meaning here."""
-        warn_moot("nn.Cell.shard")
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> None:
+        """Divide inputs, outputs and Parameters among ranks (`mindspore.nn.Cell.shard`).
+
+        It has an effect on several ranks in the parallel mode ``"semi_auto_parallel"``. The Cell is
+        then compiled in both modes; layouts of everything inside follow from those given.
+
+        Args:
+            in_strategy: tuple with a `Layout`, or a tuple of numbers of parts, per Tensor input.
+            out_strategy: the same for outputs; None: they follow.
+            parameter_plan: dict from names of Parameters to a `Layout` or a tuple of numbers.
+
+        Raises:
+            TypeError: an argument of another form.
+            ValueError: a layout does not fit the ranks or, when the Cell is called, the inputs.
+
+        Examples:
+            >>> import duograph as ms
+            >>> net = ms.nn.Dense(4, 2)
+            >>> net.shard(((1, 1),), parameter_plan={"weight": (1, 1)})  # one rank: no effect
+        """
+        _sharding.shard_cell(self, in_strategy, out_strategy, parameter_plan)
 
     # ---- hooks ----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ..dtype import int32, int64
 from ..errors import ArgumentError, UnsupportedOpError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
+from .sharded_primitives import shard_primitive
 
 __all__ = [
     "Primitive",
@@ -48,6 +49,8 @@ class Primitive:
 
     op: Op | None = None
 
+    # How operands and results are divided among ranks; see `shard`.
+    _placements: tuple[Any, Any] | None = None
     # Attributes that are no arguments of the constructor; replaced, never changed.
     _added: Mapping[str, Any] = MappingProxyType({})
 
@@ -106,6 +109,26 @@ class Primitive:
         if not hasattr(self, name):
             warn_moot("ops.Primitive.add_prim_attr")
         return self._set_attr(name, value)
+
+    def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
+        """Divide the operands and results of calls among ranks (`mindspore.ops.Primitive.shard`).
+
+        It has an effect in compiled code of the parallel mode ``"semi_auto_parallel"``.
+
+        Args:
+            in_strategy: tuple with a `Layout`, or a tuple of numbers of parts, per operand.
+            out_strategy: the same for results.
+
+        Raises:
+            TypeError, ValueError: a strategy of another form; one that does not fit the ranks.
+
+        Examples:
+            >>> import duograph as ms
+            >>> matmul = ms.ops.MatMul().shard(((1, 1), (1, 1)))
+            >>> print(matmul(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])))
+            [[6.]]
+        """
+        return shard_primitive(self, in_strategy, out_strategy)
 
     def _set_attr(self, name: str, value: Any) -> Primitive:
         """Set an attribute of the primitive, which `attrs` then lists; return the primitive.

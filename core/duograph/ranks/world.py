@@ -272,6 +272,19 @@ class World:
         comm = self.whole.comm.split(members) if len(members) > 1 else _Alone()
         self.groups[name] = Group(self, name, members, comm)
 
+    def group_of(self, ranks: Sequence[int]) -> str:
+        """Return the name of the group of some ranks in this order, this one among them.
+
+        The first call forms the group; these ranks wait for each other.
+        """
+        members = tuple(ranks)
+        if members == self.whole.ranks:
+            return self.whole.name
+        name = f"ranks {', '.join(map(str, members))}"
+        if name not in self.groups:
+            self.create_group(name, members)
+        return name
+
     def destroy_group(self, name: str) -> None:
         """Remove a group; do nothing if there is none of this name.
 

@@ -15,6 +15,7 @@ import numpy as np
 from ...dtype import as_dtype
 from ...ir.builder import GraphTensor
 from ...ir.values import kind_of
+from ...parameter import whole_type
 from ...tensor import Tensor
 from ...types import OBJECT, TensorType
 from ..types import GraphValue, Value
@@ -126,7 +127,7 @@ class GraphInputs:
                     incoming = root.constant(tensor)
             else:
                 root.evaluation.check_device(tensor._type.device, f"a {type(tensor).__name__} on")
-                incoming = root.parameter(tensor._type.plain)
+                incoming = root.parameter(whole_type(tensor))
                 self.entries.append(("state", tensor))
             incoming = root.tensor(incoming._id)
             found = self.slots[id(tensor)] = Slot(tensor, incoming, incoming, fresh)
@@ -154,7 +155,7 @@ class GraphInputs:
         key = (kind, id(owner), name)
         if key not in self._parameters:
             self._root.evaluation.check_device(value._type.device, f"a {type(value).__name__} on")
-            held = self._parameter(key, value._type.plain, (kind, (owner, name)))
+            held = self._parameter(key, whole_type(value), (kind, (owner, name)))
             self.held[key] = held
             self.locations[id(held)] = (held, (kind, owner, name))
             self.objects.append((value, held, held._id, (kind, owner, name)))

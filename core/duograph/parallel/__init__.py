@@ -1,0 +1,13 @@
+"""Dividing programs among ranks (`mindspore.parallel`).
+
+`Layout` says how a tensor is divided; `Cell.shard`, `Primitive.shard` and `shard` apply layouts,
+and everything else follows. docs/parallel.md is the guide.
+"""
+
+from __future__ import annotations
+
+from ..ops import reshard
+from ..sharding.layouts import Layout
+from .functions import gathered, shard
+
+__all__ = ["Layout", "gathered", "reshard", "shard"]

@@ -1,0 +1,101 @@
+"""`shard`, and the whole value of a Parameter that is divided among ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..compiler import jit
+from ..errors import ArgumentError
+from ..nn._sharding import plan_parameters, shard_cell
+from ..nn.cell import Cell
+from ..parameter import Parameter
+from ..ranks.world import world
+from ..sharding.constraints import divided
+from ..sharding.layouts import placements_of
+from ..sharding.mode import ranks_of_stage
+from ..tensor import Tensor
+
+__all__ = ["gathered", "shard"]
+
+
+def shard(
+    fn: Callable[..., Any],
+    in_strategy: Any,
+    out_strategy: Any = None,
+    parameter_plan: dict[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Return a Cell or function, compiled, whose arguments are divided among ranks
+    (`mindspore.parallel.shard`).
+
+    It has an effect on several ranks in the parallel mode ``"semi_auto_parallel"``, in both modes.
+
+    Args:
+        fn: Cell or function of Tensors.
+        in_strategy: tuple with a `Layout`, or a tuple of numbers of parts, per argument.
+        out_strategy: the same for results; None: they follow.
+        parameter_plan: for a Cell, a dict from names of Parameters to a `Layout` or such a tuple.
+
+    Raises:
+        TypeError: an argument of another form; a `parameter_plan` for a function.
+
+    Examples:
+        >>> import duograph as ms
+        >>> double = ms.parallel.shard(lambda x: x * 2, in_strategy=((1,),))
+        >>> print(double(ms.Tensor([1.0, 2.0])))
+        [2. 4.]
+    """
+    if not callable(fn):
+        raise ArgumentError(f"shard: got {type(fn).__name__}; wanted a Cell or a function")
+    if isinstance(fn, Cell):
+        shard_cell(fn, in_strategy, out_strategy, parameter_plan)
+        return jit(lambda *args: fn(*args))
+    if parameter_plan is not None:
+        plan_parameters("shard", _no_cell(fn), parameter_plan)
+    ranks = ranks_of_stage()
+    given = placements_of("shard: in_strategy", in_strategy, ranks)
+    results = None
+    if out_strategy is not None:
+        results = placements_of("shard: out_strategy", out_strategy, ranks)
+
+    def run(*args: Any) -> Any:
+        found = fn(*divided("shard: in_strategy", args, given))
+        if results is None:
+            return found
+        single = isinstance(found, Tensor)
+        made = divided("shard: out_strategy", (found,) if single else found, results)
+        return made[0] if single else made
+
+    return jit(run)
+
+
+def _no_cell(fn: object) -> Cell:
+    raise ArgumentError(
+        f"shard: got parameter_plan for {getattr(fn, '__name__', fn)}; wanted None for a function, "
+        "or a Cell, which has Parameters"
+    )
+
+
+def gathered(parameter: Parameter) -> Tensor:
+    """Return the whole value of a Parameter; the ranks that share it wait for each other.
+
+    MindSpore has no such function. The result is a copy on the host.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.parallel.gathered(ms.Parameter(ms.Tensor([1.0]), name="w")))
+        [1.]
+    """
+    placement = parameter._placement
+    if placement is None:
+        return Tensor(parameter.asnumpy().copy(), parameter.dtype)
+    group = world().group("gathered", world().group_of(placement.ranks))
+    own = np.ascontiguousarray(parameter.asnumpy())
+    data = group.gather_bytes(own.tobytes(), f"gathering Parameter {parameter.name}")
+    shape = placement.whole_shape(own.shape)
+    out = np.empty(shape, own.dtype)
+    for rank, part in zip(placement.ranks, data, strict=True):
+        out[placement.part(shape, rank)] = np.frombuffer(part, own.dtype).reshape(own.shape)
+    return Tensor(out, parameter.dtype)

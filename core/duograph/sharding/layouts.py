@@ -1,0 +1,356 @@
+"""How a tensor is divided among ranks: `Layout` and strategies of users, and `Placement`.
+
+A mesh axis is written as what it does to rank numbers, (stride, size): the ranks along it are
+``stride`` apart. Layouts of different device matrices can then be compared, and one of axes
+(8,) is a refinement of (2, 4). Axes of size 1 divide nothing and are left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "Layout",
+    "Mesh",
+    "Placement",
+    "check_divisible",
+    "placement_of",
+    "placements_of",
+]
+
+
+class Axis(NamedTuple):
+    """An axis of the mesh of ranks: `size` ranks that are `stride` positions apart."""
+
+    stride: int
+    size: int
+
+
+Axes = tuple[Axis, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """How a tensor is divided.
+
+    Attributes:
+        dims: per axis of the tensor the mesh axes that divide it, the slowest first.
+        ranks: the rank at each position of the mesh.
+        names: names of mesh axes.
+    """
+
+    dims: tuple[Axes, ...]
+    ranks: tuple[int, ...]
+    names: tuple[tuple[Axis, str], ...] = ()
+
+    def whole_shape(self, local: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of the tensor of which a rank holds a part of this shape."""
+        return tuple(n * _count(axes) for n, axes in zip(local, self.dims, strict=True))
+
+    def local_shape(self, whole: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of the part that a rank holds of a tensor of this shape."""
+        return tuple(n // _count(axes) for n, axes in zip(whole, self.dims, strict=True))
+
+    def part(self, whole: Sequence[int], rank: int) -> tuple[slice, ...]:
+        """Return the slices of a tensor that a rank holds."""
+        at = self.ranks.index(rank)
+        found = []
+        for n, axes in zip(whole, self.dims, strict=True):
+            index = 0
+            for axis in axes:
+                index = index * axis.size + at // axis.stride % axis.size
+            length = n // _count(axes)
+            found.append(slice(index * length, (index + 1) * length))
+        return tuple(found)
+
+
+def _count(axes: Axes) -> int:
+    return math.prod(a.size for a in axes)
+
+
+class Layout:
+    """How tensors are divided among ranks that form a matrix (`mindspore.parallel.Layout`).
+
+    Args:
+        device_matrix: sizes of the mesh of ranks, such as ``(2, 4)``. Rank numbers grow fastest
+            along the last axis.
+        alias_name: a name for each axis of the mesh.
+        rank_list: the ranks in row-major order of the mesh; default 0, 1, ...
+
+    Called with one name, tuple of names or ``"None"`` per axis of a tensor, it returns the layout
+    of that tensor. ``"None"`` leaves the axis whole. A name may be used once.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: another number of names than sizes; names that are empty, equal or ``"None"``;
+            an unknown name; a name that is used twice.
+
+    Examples:
+        >>> from duograph.parallel import Layout
+        >>> layout = Layout((2, 2), ("dp", "mp"))
+        >>> layout("dp", "mp").to_dict()["tensor_map"]
+        (1, 0)
+    """
+
+    def __init__(
+        self,
+        device_matrix: tuple[int, ...],
+        alias_name: tuple[str, ...],
+        rank_list: list[int] | None = None,
+    ) -> None:
+        _check_mesh(device_matrix, alias_name)
+        size = math.prod(device_matrix)
+        if rank_list is not None:
+            if not isinstance(rank_list, list) or not all(type(r) is int for r in rank_list):
+                raise ArgumentError(f"Layout: got rank_list={rank_list!r}; wanted a list of ints")
+            if len(set(rank_list)) != size:
+                raise ArgumentValueError(
+                    f"Layout: got rank_list={rank_list}; wanted {size} different ranks, the "
+                    f"product of device_matrix={device_matrix}"
+                )
+        self._sizes, self._names = device_matrix, alias_name
+        self._ranks = tuple(range(size)) if rank_list is None else tuple(rank_list)
+        self._map: tuple[str | tuple[str, ...], ...] | None = None
+
+    def __call__(self, *tensor_map: str | tuple[str, ...]) -> Layout:
+        """Return the layout of a tensor whose axes are divided along these axes of the mesh."""
+        used: set[str] = set()
+        for entry in tensor_map:
+            for name in entry if isinstance(entry, tuple) else (entry,):
+                if name == "None":
+                    continue
+                if name not in self._names:
+                    raise ArgumentValueError(
+                        f"Layout: got the axis {name!r}; wanted one of "
+                        f"{', '.join(map(repr, self._names))} or 'None'"
+                    )
+                if name in used:
+                    raise ArgumentValueError(
+                        f"Layout: got the axis {name!r} twice in {tensor_map}; wanted it once"
+                    )
+                used.add(name)
+        made = Layout(self._sizes, self._names, list(self._ranks))
+        made._map = tensor_map
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layout as a dict; ``tensor_map`` counts mesh axes from the last, -1 is whole.
+
+        Raises:
+            ValueError: the layout was not called with the axes of a tensor.
+        """
+        if self._map is None:
+            raise ArgumentValueError(
+                "Layout: no tensor axes yet; call it, as in layout('dp', 'mp')"
+            )
+
+        def number(name: str) -> int:
+            return -1 if name == "None" else len(self._names) - 1 - self._names.index(name)
+
+        return {
+            "device_matrix": self._sizes,
+            "tensor_map": tuple(
+                tuple(map(number, e)) if isinstance(e, tuple) else number(e) for e in self._map
+            ),
+            "interleaved_parallel": "interleaved_parallel" in self._names,
+            "alias_name": self._names,
+            "rank_list": list(self._ranks),
+        }
+
+    def placement(self) -> Placement:
+        """Return the placement of a tensor of this layout."""
+        if self._map is None:
+            raise ArgumentValueError(
+                "Layout: no tensor axes yet; call it, as in layout('dp', 'mp')"
+            )
+        strides = [math.prod(self._sizes[i + 1 :]) for i in range(len(self._sizes))]
+        axes = {n: Axis(s, k) for n, s, k in zip(self._names, strides, self._sizes, strict=True)}
+        dims = tuple(
+            tuple(
+                axes[n]
+                for n in (e if isinstance(e, tuple) else (e,))
+                if n != "None" and axes[n].size > 1
+            )
+            for e in self._map
+        )
+        return Placement(dims, self._ranks, tuple((a, n) for n, a in axes.items() if a.size > 1))
+
+    def __repr__(self) -> str:
+        called = "" if self._map is None else f"({', '.join(map(repr, self._map))})"
+        return f"Layout({self._sizes}, {self._names}){called}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Layout):
+            return NotImplemented
+        mine, others = vars(self), vars(other)
+        return mine == others
+
+    def __hash__(self) -> int:
+        return hash((self._sizes, self._names, self._ranks, self._map))
+
+
+def _check_mesh(device_matrix: object, alias_name: object) -> None:
+    for what, value, kind in (
+        ("device_matrix", device_matrix, int), ("alias_name", alias_name, str),
+    ):  # fmt: skip
+        if not isinstance(value, tuple) or not all(type(v) is kind for v in value):
+            raise ArgumentError(f"Layout: got {what}={value!r}; wanted a tuple of {kind.__name__}")
+    assert isinstance(device_matrix, tuple) and isinstance(alias_name, tuple)
+    if len(device_matrix) != len(alias_name):
+        raise ArgumentValueError(
+            f"Layout: got {len(alias_name)} names for {len(device_matrix)} axes; wanted one each"
+        )
+    if any(n < 1 for n in device_matrix):
+        raise ArgumentValueError(f"Layout: got device_matrix={device_matrix}; wanted 1 or more")
+    if "" in alias_name or "None" in alias_name or len(set(alias_name)) < len(alias_name):
+        raise ArgumentValueError(
+            f"Layout: got alias_name={alias_name}; wanted different names, not '' or 'None'"
+        )
+    if "interleaved_parallel" in alias_name:
+        raise ArgumentValueError(
+            "Layout: got the axis 'interleaved_parallel', which splits the work of one rank to "
+            "overlap it with communication; this is not built. Use another name"
+        )
+
+
+def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placement:
+    """Return the placement that a Layout, or a strategy such as ``(2, 1)``, stands for.
+
+    A strategy says into how many parts each axis of a tensor is divided; its numbers take the
+    digits of the rank number from the slowest.
+
+    Raises:
+        ArgumentError: neither a Layout nor a tuple of ints.
+        ArgumentValueError: it does not fit the number of ranks.
+    """
+    if isinstance(strategy, Layout):
+        found = strategy.placement()
+        if sorted(found.ranks) != sorted(ranks):
+            raise ArgumentValueError(
+                f"{owner}: got {strategy!r} for the ranks {_listed(found.ranks)}; wanted a "
+                f"device_matrix of {len(ranks)} ranks, {_listed(ranks)}"
+            )
+        return found
+    if not isinstance(strategy, tuple) or not all(type(n) is int for n in strategy):
+        raise ArgumentError(
+            f"{owner}: got {strategy!r}; wanted a Layout, or a tuple of ints: the number of parts "
+            "of each axis"
+        )
+    dims, left = [], len(ranks)
+    for n in strategy:
+        if n < 1 or left % n:
+            raise ArgumentValueError(
+                f"{owner}: got the strategy {strategy}; wanted numbers of parts whose product "
+                f"divides the {len(ranks)} ranks"
+            )
+        left //= n
+        dims.append((Axis(left, n),) if n > 1 else ())
+    return Placement(tuple(dims), tuple(ranks))
+
+
+def placements_of(owner: str, strategies: object, ranks: Sequence[int]) -> tuple[Placement, ...]:
+    """Return the placements of several tensors: of a tuple of Layouts or of strategies.
+
+    Raises:
+        ArgumentError: no tuple, or Layouts among strategies.
+    """
+    if not isinstance(strategies, tuple):
+        raise ArgumentError(
+            f"{owner}: got {strategies!r}; wanted a tuple with one Layout, or tuple of ints, per "
+            "tensor"
+        )
+    if len({isinstance(s, Layout) for s in strategies}) > 1:
+        raise ArgumentError(f"{owner}: got Layouts and tuples of ints together; wanted one kind")
+    return tuple(placement_of(owner, s, ranks) for s in strategies)
+
+
+def check_divisible(owner: str, shape: Sequence[int], placement: Placement) -> None:
+    """Raise ShapeError unless a placement has the rank of a tensor and divides its axes evenly."""
+    if len(placement.dims) != len(shape):
+        raise ShapeError(
+            f"{owner}: got a layout of {len(placement.dims)} axes for a tensor of shape "
+            f"{tuple(shape)}; wanted {len(shape)}"
+        )
+    names = dict(placement.names)
+    for i, (n, axes) in enumerate(zip(shape, placement.dims, strict=True)):
+        if n % _count(axes):
+            along = " and ".join(names.get(a, f"of {a.size} ranks") for a in axes)
+            raise ShapeError(
+                f"{owner}: axis {i} of size {n} of the shape {tuple(shape)} cannot be divided into "
+                f"{_count(axes)} equal parts, along the mesh axis {along}; wanted a multiple of "
+                f"{_count(axes)}"
+            )
+
+
+class Mesh:
+    """The common refinement of the meshes of all layouts in a program.
+
+    Attributes:
+        ranks: the rank at each position.
+        axes: the axes, none of which is divided further, the slowest first.
+    """
+
+    def __init__(self, placements: Iterable[Placement], ranks: Sequence[int]) -> None:
+        placements = list(placements)
+        orders = {p.ranks for p in placements} or {tuple(ranks)}
+        if len(orders) > 1:
+            raise ArgumentValueError(
+                "Layout: the layouts of one program have different rank lists: "
+                f"{' and '.join(map(_listed, sorted(orders)))}; wanted one"
+            )
+        (self.ranks,) = orders
+        used = {a for p in placements for axes in p.dims for a in axes}
+        used |= {a for p in placements for a, _ in p.names}
+        strides = {1, len(self.ranks)}
+        strides |= {s for a in used for s in (a.stride, a.stride * a.size)}
+        chain = sorted(strides, reverse=True)
+        for large, small in itertools.pairwise(chain):
+            if large % small:
+                raise ArgumentValueError(
+                    f"Layout: the layouts of one program divide {len(self.ranks)} ranks into "
+                    f"{large} and into {small} neighbours, which are no parts of each other; "
+                    "wanted device matrices of which one refines the other"
+                )
+        self.axes = tuple(Axis(b, a // b) for a, b in itertools.pairwise(chain))
+        self._names: dict[Axis, str] = {}
+        for p in placements:
+            for axis, name in p.names:
+                parts = self.parts(axis)
+                for i, part in enumerate(parts):
+                    self._names.setdefault(part, name if len(parts) == 1 else f"{name}[{i}]")
+
+    def parts(self, axis: Axis) -> Axes:
+        """Return the axes of the mesh that an axis of a layout consists of."""
+        return tuple(a for a in self.axes if axis.stride <= a.stride < axis.stride * axis.size)
+
+    def refined(self, placement: Placement) -> tuple[Axes, ...]:
+        """Return the axes of this mesh per axis of a tensor."""
+        return tuple(tuple(p for a in axes for p in self.parts(a)) for axes in placement.dims)
+
+    def name(self, axis: Axis) -> str:
+        """Return the name of an axis for messages."""
+        found = self._names.get(axis)
+        return f"axis {self.axes.index(axis)}" if found is None else found
+
+    def coordinate(self, axis: Axis, rank: int) -> int:
+        """Return where a rank is along an axis."""
+        return self.ranks.index(rank) // axis.stride % axis.size
+
+    def group(self, axes: Axes, rank: int) -> tuple[int, ...]:
+        """Return the ranks that differ from one only along some axes, the first axis slowest."""
+        at = self.ranks.index(rank)
+        base = at - sum(at // a.stride % a.size * a.stride for a in axes)
+        offsets = itertools.product(*(range(0, a.stride * a.size, a.stride) for a in axes))
+        return tuple(self.ranks[base + sum(o)] for o in offsets)
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))

@@ -1,0 +1,78 @@
+"""Whether programs are divided among ranks, and how their arguments are.
+
+The options of `set_auto_parallel_context` decide. A rank holds a part of each argument, or all of
+it, as ``dataset_strategy`` says; code that is compiled sees whole tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from ..context import get_auto_parallel_context
+from ..errors import ArgumentValueError, ShapeError
+from ..launched import launched
+from ..ranks.world import world
+from ..runtime_state import thread_state
+from .layouts import Axis, Placement, placement_of
+
+__all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "ranks_of_stage"]
+
+_MODES = ("semi_auto_parallel", "auto_parallel")
+
+
+def dividing() -> tuple[int, ...] | None:
+    """Return the ranks that share each compiled program, or None if none is shared."""
+    if launched() is None and thread_state.world is None:
+        return None
+    if get_auto_parallel_context("parallel_mode") not in _MODES:
+        return None
+    found = ranks_of_stage()
+    return found if len(found) > 1 else None
+
+
+def dividing_key() -> Hashable:
+    """Return what programs depend on that are divided among ranks, None for all others."""
+    ranks = dividing()
+    if ranks is None:
+        return None
+    return ranks, full_batch(), get_auto_parallel_context("dataset_strategy")
+
+
+def ranks_of_stage() -> tuple[int, ...]:
+    """Return the ranks of the pipeline stage of this one; all, if there is one stage."""
+    own, stages = world(), get_auto_parallel_context("pipeline_stages")
+    if own.size % stages:
+        raise ArgumentValueError(
+            f"set_auto_parallel_context: got pipeline_stages={stages} for {own.size} ranks; wanted "
+            "a number that divides them"
+        )
+    length = own.size // stages
+    first = own.rank // length * length
+    return tuple(range(first, first + length))
+
+
+def full_batch() -> bool:
+    """Return whether every rank passes all samples."""
+    strategy = get_auto_parallel_context("dataset_strategy")
+    return bool(get_auto_parallel_context("full_batch")) or strategy == "full_batch"
+
+
+def argument_placement(index: int, local: Sequence[int]) -> Placement:
+    """Return how the argument number `index`, of which a rank passes `local`, is divided."""
+    ranks = ranks_of_stage()
+    strategy = get_auto_parallel_context("dataset_strategy")
+    whole = Placement(((),) * len(local), ranks)
+    if full_batch() or not local:
+        return whole
+    if isinstance(strategy, tuple):
+        if index >= len(strategy):
+            return whole
+        owner = f"dataset_strategy: argument {index}"
+        found = placement_of(owner, strategy[index], ranks)
+        if len(found.dims) != len(local):
+            raise ShapeError(
+                f"{owner}: got a layout of {len(found.dims)} axes for a tensor of shape "
+                f"{tuple(local)}; wanted {len(local)}"
+            )
+        return found
+    return Placement(((Axis(1, len(ranks)),), *((),) * (len(local) - 1)), ranks)

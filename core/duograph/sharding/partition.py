@@ -1,0 +1,343 @@
+"""The pass that turns a graph of whole tensors into the graph of one rank.
+
+`compiler.evaluate` calls `partition` for programs that run on several ranks in a parallel mode that
+divides tensors; no other program comes here. The result computes, from the parts of the inputs that
+the rank holds, the parts of the outputs that are asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.builder import GraphBuilder, GraphValue, expand
+from ..ir.graph import Graph, GraphNode
+from ..ranks.world import World
+from ..types import TensorType, ValueType
+from .equations import Equation, equation_of, has_equation, localized
+from .layouts import Axis, Mesh, Placement, check_divisible
+from .propagation import Dims, divided_letters, propagate
+from .redistribution import Communication, Redistributor, State
+from .report import report
+
+__all__ = ["BATCH", "Divided", "WHOLE", "partition"]
+
+# How outputs are wanted: whole; or divided along axis 0 as the inputs are. An int stands for the
+# input whose layout the output must have.
+WHOLE, BATCH = "whole", "batch"
+
+
+@dataclasses.dataclass(frozen=True)
+class Divided:
+    """The graph of one rank, and what was decided.
+
+    Attributes:
+        graph: of the parts.
+        mesh: its mesh.
+        inputs: the mesh axes of every input.
+        shapes: the whole shapes of the inputs; None for an input that is no tensor.
+        communications: the collectives, in program order.
+        whole: ops that run on whole tensors because they have no equation, with places.
+    """
+
+    graph: Graph
+    mesh: Mesh
+    inputs: tuple[Dims, ...]
+    shapes: tuple[tuple[int, ...] | None, ...]
+    communications: tuple[Communication, ...]
+    whole: tuple[str, ...]
+
+    def report(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return lines about the program; `names` are those of its inputs."""
+        return report(self, names)
+
+
+def partition(
+    graph: Graph,
+    world: World,
+    ranks: Sequence[int],
+    known: dict[int, Placement],
+    fixed: set[int],
+    wanted: Sequence[str | int],
+) -> Divided:
+    """Return the graph of this rank.
+
+    Args:
+        graph: of whole tensors.
+        world: the ranks; `ranks` are those that share the program, this one included.
+        known: the placements of inputs, by position.
+        fixed: the inputs whose placement may not be extended; one that is not in `known` is whole.
+        wanted: per output "whole", "batch" or the position of an input; see `BATCH`.
+
+    Raises:
+        ShapeError: a layout does not fit a tensor.
+        ArgumentValueError: the layouts do not fit together.
+    """
+    graph = _expanded(graph)
+    constraints = {
+        node.results[0]: node for node in graph.nodes if node.op.name == "sharding_constraint"
+    }
+    placements = [*known.values(), *(n.attributes["placement"] for n in constraints.values())]
+    mesh = Mesh(placements, ranks)
+    dims = {i: mesh.refined(p) for i, p in known.items()}
+    fixed = set(fixed)
+    for value, node in constraints.items():
+        kind = graph.types[value]
+        assert isinstance(kind, TensorType)
+        place = _place(node)
+        check_divisible(
+            f"{node.attributes['owner']}{place}", kind.shape, node.attributes["placement"]
+        )
+        dims[value] = mesh.refined(node.attributes["placement"])
+        fixed.add(value)
+    for i, wish in enumerate(wanted):
+        if isinstance(wish, int) and wish in dims:
+            dims.setdefault(graph.outputs[i], dims[wish])
+    equations = propagate(graph, dims, fixed)
+    writer = _Writer(graph, mesh, world, dims)
+    return writer.run(equations, wanted)
+
+
+def _expanded(graph: Graph) -> Graph:
+    """Replace the ops that have no equation and a body by their bodies."""
+    if all(has_equation(n.op) or _body_of(n) is None for n in graph.nodes):
+        return graph
+    builder = GraphBuilder()
+    values: dict[int, Any] = {}
+    for i in range(graph.n_params):
+        values[i] = builder.parameter(graph.types[i])
+    _inline(builder, graph, values)
+    outputs = tuple(values[i]._id for i in graph.outputs)
+    return Graph(graph.n_params, builder.types, builder.nodes, outputs, graph.single)
+
+
+def _inline(builder: GraphBuilder, graph: Graph, values: dict[int, Any]) -> None:
+    for node in graph.nodes:
+        before = builder.span
+        builder.span = node.span or before
+        body = None if has_equation(node.op) else _body_of(node)
+        if body is None:
+            results = _copied(builder, node, [_get(values, i) for i in node.operands],
+                              node.attributes, [graph.types[i] for i in node.results])  # fmt: skip
+            values.update(zip(node.results, results, strict=True))
+        else:
+            types = tuple(None if i is None else graph.types[i] for i in node.operands)
+            inner = expand(node.op, types, node.attributes)  # type: ignore[arg-type]
+            given = [values[i] for i in node.operands if i is not None]
+            inside: dict[int, Any] = dict(enumerate(given))
+            _inline(builder, inner, inside)
+            outs = [inside[i] for i in inner.outputs]
+            values.update(zip(node.results, outs, strict=True))
+        builder.span = before
+
+
+def _get(values: dict[int, Any], i: int | None) -> Any:
+    return None if i is None else values[i]
+
+
+def _body_of(node: GraphNode) -> object:
+    """Return the body or decomposition of the op of a call, or None."""
+    if node.op.graph_only or node.op.effects or node.op.host:
+        return None
+    return node.op.body or node.op.decompose_rule
+
+
+def _copied(
+    builder: GraphBuilder,
+    node: GraphNode,
+    operands: Sequence[GraphValue | None],
+    attributes: Any,
+    types: Sequence[ValueType],
+) -> list[Any]:
+    """Append a call whose result types are known; return its results."""
+    first = len(builder.types)
+    builder.types.extend(types)
+    ids = tuple(range(first, first + len(types)))
+    given = tuple(None if x is None else x._id for x in operands)
+    builder.nodes.append(GraphNode(node.op, given, attributes, ids, node.single, node.span))
+    return [builder.tensor(i) for i in ids]
+
+
+def _place(node: GraphNode) -> str:
+    return "" if node.span is None else f" at {node.span.file}:{node.span.line}"
+
+
+class _Writer:
+    """Writes the graph of one rank, node by node.
+
+    Attributes:
+        values: what the rank has of each value of the graph of whole tensors, and its layout.
+        zeros: values that are 0 everywhere, which are partial sums along any axis.
+    """
+
+    def __init__(self, graph: Graph, mesh: Mesh, world: World, dims: dict[int, Dims]) -> None:
+        self.graph, self.mesh, self.dims = graph, mesh, dims
+        self.builder = GraphBuilder()
+        self.moving = Redistributor(mesh, world)
+        self.values: dict[int, tuple[Any, State]] = {}
+        self.zeros: set[int] = set()
+        self.whole: dict[str, None] = {}
+        self._changed: dict[tuple[int, State], Any] = {}
+
+    def run(self, equations: Sequence[Equation], wanted: Sequence[str | int]) -> Divided:
+        graph = self.graph
+        inputs = []
+        for i in range(graph.n_params):
+            dims = self._dims(i)
+            inputs.append(dims)
+            made = self.builder.parameter(_local(graph.types[i], dims))
+            self.values[i] = made, State(dims)
+        with self.builder.current():
+            for node, equation in zip(graph.nodes, equations, strict=True):
+                self.builder.span = node.span
+                self.moving.why, self.moving.place = node.op.name, _place(node)
+                self._write(node, equation)
+            self.builder.span = None
+            self.moving.why, self.moving.place = "a result", ""
+            outputs = [self._output(i, wish) for i, wish in zip(graph.outputs, wanted, strict=True)]
+        made_graph = Graph(
+            graph.n_params, self.builder.types, self.builder.nodes, tuple(outputs), graph.single
+        )
+        shapes = tuple(
+            t.shape if isinstance(t, TensorType) else None for t in graph.types[: graph.n_params]
+        )
+        return Divided(
+            made_graph, self.mesh, tuple(inputs), shapes, tuple(self.moving.found),
+            tuple(self.whole),
+        )  # fmt: skip
+
+    def _dims(self, value: int) -> Dims:
+        kind = self.graph.types[value]
+        ndim = kind.ndim if isinstance(kind, TensorType) else 0
+        return self.dims.get(value) or ((),) * ndim
+
+    def _output(self, value: int, wish: str | int) -> int:
+        kind = self.graph.types[value]
+        if not isinstance(kind, TensorType):
+            return int(self.values[value][0]._id)
+        dims: Dims = ((),) * kind.ndim
+        if isinstance(wish, int):
+            dims = self._dims(wish)
+        elif wish == BATCH and kind.ndim:
+            dims = (self._dims(value)[0], *dims[1:])
+        return int(self._as(value, State(dims))._id)
+
+    def _as(self, value: int, want: State) -> Any:
+        """Return a value in a layout; conversions are shared by all readers."""
+        x, have = self.values[value]
+        if have == want:
+            return x
+        found = self._changed.get((value, want))
+        if found is None:
+            found = self._changed[value, want] = self.moving.change(x, have, want)
+        return found
+
+    def _write(self, node: GraphNode, equation: Equation) -> None:
+        if node.op.name == "sharding_constraint":
+            (source,), (result,) = node.operands, node.results
+            assert source is not None
+            want = State(self._dims(result))
+            self.values[result] = self._as(source, want), want
+            return
+        if node.op.name == "fill" and node.attributes["value"] == 0:
+            self.zeros.add(node.results[0])
+        letters = divided_letters(node, equation, self.graph.types, self.dims)
+        operands, partial, sums = self._operands(node, equation, letters)
+        types = self.graph.types
+        results = [_local(types[i], _of(letters, text))
+                   for i, text in zip(node.results, equation.results, strict=True)]  # fmt: skip
+        given = [None if x is None else x._type for x in operands]
+        attributes = localized(node, given, results) if letters else node.attributes
+        made = _copied(self.builder, node, operands, attributes, results)
+        if letters:
+            self._check(node, given, attributes, results)
+        elif not equation.divisible and self._could_divide(node):
+            self.whole[f"{node.op.name}{_place(node)}"] = None
+        for i, text, x in zip(node.results, equation.results, made, strict=True):
+            missing = frozenset(a for c, axes in sums.items() if c not in text for a in axes)
+            if missing and equation.combine != "sum":
+                order = tuple(sorted(missing, reverse=True))
+                x, missing = self.moving.reduced(x, order, equation.combine), frozenset()
+            self.values[i] = x, State(_of(letters, text), partial | missing)
+
+    def _operands(
+        self, node: GraphNode, equation: Equation, letters: dict[str, tuple[Axis, ...]]
+    ) -> tuple[list[Any], frozenset[Axis], dict[str, tuple[Axis, ...]]]:
+        """Return the operands of a call in the layouts that it needs.
+
+        Also the mesh axes along which partial operands make partial results, and those of letters
+        that are summed over.
+        """
+        partial = self._linear(node, equation, letters)
+        inside = set("".join(equation.operands))
+        sums = {
+            c: axes for c, axes in letters.items()
+            if c in inside and any(c not in text for text in equation.results)
+        }  # fmt: skip
+        summed = frozenset(a for axes in sums.values() for a in axes)
+        operands: list[Any] = []
+        for k, (i, text) in enumerate(zip(node.operands, equation.operands, strict=True)):
+            if i is None:
+                operands.append(None)
+                continue
+            if not isinstance(self.graph.types[i], TensorType):
+                operands.append(self.values[i][0])
+                continue
+            have = self.values[i][1]
+            keep = have.partial & partial
+            if k in equation.added and i not in self.zeros:
+                keep |= summed
+            operands.append(self._as(i, State(_of(letters, text), keep)))
+        return operands, partial, sums
+
+    def _linear(
+        self, node: GraphNode, equation: Equation, letters: dict[str, tuple[Axis, ...]]
+    ) -> frozenset[Axis]:
+        """Return the mesh axes along which a call may keep partial sums of its operands."""
+        busy = {a for axes in letters.values() for a in axes}
+        states = [None if i is None else self.values[i][1] for i in node.operands]
+        found = {a for s in states if s is not None for a in s.partial} - busy
+
+        def carries(k: int, axis: Axis) -> bool:
+            state = states[k]
+            return state is not None and axis in state.partial
+
+        def passes(axis: Axis) -> bool:
+            given = {k for k in range(len(states)) if carries(k, axis)}
+            return any(
+                given.issubset(group)
+                and all(k in given or node.operands[k] in self.zeros for k in group)
+                for group in equation.linear
+            )
+
+        return frozenset(filter(passes, found))
+
+    def _could_divide(self, node: GraphNode) -> bool:
+        """Return whether a call reads a value that is divided."""
+        states = (self.values[i][1] for i in node.operands if i is not None)
+        return not has_equation(node.op) and any(s.used or s.partial for s in states)
+
+    def _check(
+        self, node: GraphNode, given: Sequence[Any], attributes: Any, results: Sequence[ValueType]
+    ) -> None:
+        """Assert that the op infers the types of the parts that its equation says."""
+        found = node.op.result_types(tuple(given), attributes)
+        kinds = list(found) if isinstance(found, tuple) else [found]
+        assert kinds == list(results), (node.op.name, str(equation_of(node, self.graph.types)),
+                                        given, kinds, results)  # fmt: skip
+
+
+def _of(letters: dict[str, tuple[Axis, ...]], text: str) -> Dims:
+    return tuple(letters.get(c, ()) for c in text)
+
+
+def _local(kind: ValueType, dims: Dims) -> ValueType:
+    """Return the type of the part of a tensor that a rank holds."""
+    if not isinstance(kind, TensorType):
+        return kind
+    shape = list(kind.shape)
+    for i, axes in enumerate(dims):
+        for axis in axes:
+            shape[i] //= axis.size
+    return kind.with_(shape=tuple(shape))

@@ -1,0 +1,55 @@
+"""What `explain` says about a program that is divided among ranks, as lines of text."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .layouts import Mesh
+from .propagation import Dims
+
+if TYPE_CHECKING:
+    from .partition import Divided
+
+__all__ = ["report"]
+
+
+def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the layouts, what is communicated, and the ops that run on whole tensors.
+
+    Args:
+        divided: the program.
+        names: of its inputs.
+    """
+    mesh = divided.mesh
+    axes = " x ".join(f"{mesh.name(a)}={a.size}" for a in mesh.axes)
+    lines = [f"divided among {len(mesh.ranks)} ranks, {axes}:"]
+    for name, shape, dims in zip(names, divided.shapes, divided.inputs, strict=True):
+        if shape is not None:
+            lines.append(f"  {name}: {layout_text(mesh, shape, dims)}")
+    counts: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+    for each in divided.communications:
+        counts[each.kind, each.axes].append(each.nbytes)
+    total = sum(each.nbytes for each in divided.communications)
+    lines.append(f"communicates {total} bytes per rank and call:")
+    for (kind, along), sizes in counts.items():
+        lines.append(f"  {len(sizes)} {kind} along {along}: {sum(sizes)} bytes")
+    places = collections.Counter(
+        (f"{c.kind} along {c.axes} for {c.why}{c.place}", c.nbytes) for c in divided.communications
+    )
+    for (text, nbytes), count in places.items():
+        lines.append(f"  {text}: {nbytes} bytes" + (f", {count} times" if count > 1 else ""))
+    if divided.whole:
+        lines.append("on whole tensors, because there is no index equation:")
+        lines += [f"  {op}" for op in divided.whole]
+    return tuple(lines)
+
+
+def layout_text(mesh: Mesh, shape: Sequence[int], dims: Dims) -> str:
+    """Return a shape with the mesh axes that divide it, such as ``(16/mp, 8)``."""
+    items = [
+        f"{n}/{'/'.join(map(mesh.name, axes))}" if axes else str(n)
+        for n, axes in zip(shape, dims, strict=True)
+    ]
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
