@@ -99,8 +99,8 @@ def without_residuals(
 def _recorded(args: Sequence[Any]) -> dict[int, Tensor]:
     """Return the recorded tensors among arguments, by position.
 
-    There are none outside a derivative, or while a graph is built: its gradients come from
-    elsewhere.
+    There are none outside a derivative. There are none either while the front end evaluates a
+    function, because the graph itself is differentiated then.
     """
     if not runtime_state.derivatives or staged_builder() is not None:
         return {}

@@ -48,9 +48,9 @@ def additive_identity(type_: ValueType) -> GraphValue:
 
 
 def filled(type_: TensorType, number: complex) -> GraphTensor:
-    """Append a node that makes a tensor of a type with every element `number`; return it.
+    """Append a `fill` node: a tensor of a type with every element `number`; return it.
 
-    It goes to the current graph builder directly. A bool tensor gets the truth value of the number.
+    A bool tensor gets the truth value of the number.
     """
     value = bool(number) if type_.dtype.kind == "b" else number
     attributes = {"shape": type_.shape, "value": value, "dtype": type_.dtype}

@@ -206,7 +206,8 @@ class PythonPlan:
     """Computes the gradient of a recorded call by a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
-    cotangents. It returns one gradient or None for each operand. The types include the devices.
+    cotangents. It returns one gradient or None for each operand. `result_types` and `parent_types`
+    are the types of the call's results and operands, with their devices.
     """
 
     def __init__(

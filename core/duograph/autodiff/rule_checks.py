@@ -126,9 +126,9 @@ def _at_samples(
 ) -> Comparison | None:
     """Compare a function's gradient with finite differences at given or random values.
 
-    It is computed in float64 where the function takes that and the device has it. `key` identifies
-    the check in the set of those done. Returns None if the function is not finite at any of the
-    values, or raises there.
+    The gradient is computed in float64 if the function takes that and the device has it. `at` are
+    the values; None draws random ones. `key` identifies the check in the set of those done.
+    Returns None if the function is not finite at any of the values, or raises there.
     """
     device = registry.current_device()
     state = get_rng_state()

@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 
 
 def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequence[int]) -> Graph:
-    """Return a copy of a graph with other parameters; old parameter i becomes `positions[i]`.
+    """Return a copy of a graph with other parameters; old number i has new number `positions[i]`.
 
     `types` are the types of all new parameters; the copy leaves some of them unread.
     """

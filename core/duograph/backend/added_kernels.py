@@ -151,7 +151,10 @@ def install(specs: Iterable[KernelSpec], owner: str) -> None:
 
 
 def uninstall(specs: Iterable[KernelSpec]) -> None:
-    """Remove kernels; those that are not in force are ignored. The caller does as for `install`."""
+    """Remove kernels from those that backends use; others are ignored.
+
+    The caller then discards prepared calls, as for `install`.
+    """
     with _lock:
         for spec in specs:
             key = spec.backend.lower(), spec.op

@@ -43,8 +43,8 @@ def lower(
 ) -> HandleFunction:
     """Run the graph passes and lower a graph to a function on a device's buffer handles.
 
-    The arguments are those of `lower_program`. While there are observers, the function reports its
-    kernels to them.
+    The arguments are those of `lower_program`; `links` is that of `_maker`. While there are
+    observers, the function reports its kernels to them.
     """
     make = _maker(graph, device, watch, level, notes, links=links)
     return make(observers.state.building).run

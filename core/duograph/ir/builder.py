@@ -145,7 +145,10 @@ class GraphBuilder:
         target._builder = value._builder
 
     def after_write(self, target: Tensor) -> Tensor:
-        """Return the result of an in-place method that wrote to `target`: here `target`."""
+        """Return the result of an in-place method that wrote to `target`: `target` itself.
+
+        The front end's builder overrides this method.
+        """
         return target
 
     def check_hash(self, tensor: GraphTensor) -> None:

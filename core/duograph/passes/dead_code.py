@@ -49,10 +49,10 @@ class _Removal:
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """Return the nodes that must run if `wanted` is read, and the parameters that they need.
+        """Return the nodes that must run if the values `wanted` are read, and which parameters.
 
-        Nodes that have side effects or may raise always belong to them. Loops and branches among
-        the nodes are already reduced.
+        The parameters are those that the nodes need. Nodes that have side effects or may raise
+        always belong to the result. Loops and branches among the nodes are already reduced.
         """
         key = (graph, tuple(wanted))
         found = self.lives.get(key)

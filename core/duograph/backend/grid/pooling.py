@@ -188,7 +188,10 @@ def max_pool(
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],
 ) -> Plan | None:
-    """Return the launch plan of max pooling: each window's maximum, and its offset in the image."""
+    """Return the launch plan of max pooling: each window's maximum, and its offset in the image.
+
+    None: complex elements, or more than 3 spatial axes.
+    """
     (x,), (out, _) = types, results
     if not _real(x.dtype) or len(x.shape) > 5:
         return None
@@ -279,7 +282,10 @@ def avg_pool(
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
-    """Return the kernel launch plan of average pooling."""
+    """Return the launch plan of average pooling.
+
+    None: elements that are not floats, or more than 3 spatial axes.
+    """
     (x,), (out,) = types, results
     if not x.dtype.is_floating or len(x.shape) > 5:
         return None
@@ -321,7 +327,8 @@ def avg_pool_grad(
 ) -> Plan | None:
     """Return the launch plan of average pooling's gradient.
 
-    Each input element's gradient is the sum over the windows that contain it.
+    Each input element's gradient is the sum over the windows that contain it. None: elements that
+    are not floats, or more than 3 spatial axes.
     """
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
@@ -374,7 +381,8 @@ def max_pool_grad(
     """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima.
 
     The operands are the cotangent and the index of each window's maximum. On a CPU a work item
-    adds the cotangents of whole planes, in order.
+    adds the cotangents of whole planes (one channel of one image), in order. None: complex
+    elements, or more than 3 spatial axes.
     """
     (dout, indices), (out,) = types, results
     if not _real(dout.dtype) or len(out.shape) > 5:
