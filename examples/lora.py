@@ -8,11 +8,13 @@ modules of Python's standard library, and there are two ways:
 
 - full fine-tuning trains all weights further;
 - LoRA (Hu et al., 2021, https://arxiv.org/abs/2106.09685) freezes them, and adds to each matrix W
-  of the blocks a product A B of two thin matrices, of rank 8, which alone are trained. Afterwards W + A B
-  can be merged into one matrix, so that the adapted model is as fast as the first one.
+  of the blocks a product A B of two thin matrices, of rank 8, which alone are trained. Afterwards
+  W + A B can be merged into one matrix, so that the adapted model is as fast as the first one.
 
 The figure is the share of the improvement by full fine-tuning that LoRA attains, where improvement
-is the decrease of the loss on held-out code. It must be 60 % or more. RESULT
+is the decrease of the loss on held-out code. It must be 60 % or more. In graph mode it is 82 %
+with 14 % of the weights (2.09 nats per character of code; 2.33 before, 2.04 by full fine-tuning),
+after 42 s of processor time. The modes agree within rounding.
 """
 
 from __future__ import annotations

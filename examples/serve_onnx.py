@@ -3,10 +3,10 @@
     python examples/serve_onnx.py [--mode graph] [--epochs 8] [--out serve_onnx.png]
     python examples/serve_onnx.py --serve 8000      # keep serving; http://127.0.0.1:8000
 
-A convolutional network learns the 8x8 digits that ship inside scikit-learn and is written as an ONNX
-file. Then the file alone is used: `onnx.load` reads it, Starlette and uvicorn serve it, and
-clients in threads post images as JSON and check each answer. A model from elsewhere is served in the same
-way; its number of images is open. In graph mode each number of images is compiled once.
+A convolutional network learns the 8x8 digits that ship inside scikit-learn and is written as an
+ONNX file. Then the file alone is used: `onnx.load` reads it, Starlette and uvicorn serve it, and
+clients in threads post images as JSON and check each answer. A model from elsewhere is served in
+the same way. The number of images in a request is open; in graph mode each number is compiled once.
 
 The figure is the accuracy of the answers on held-out digits, which must be 97 % or more; all
 probabilities must equal those of the trained network within 1e-5. RESULT
@@ -66,7 +66,9 @@ def load(seed: int) -> tuple[np.ndarray, ...]:
     return images[train], labels[train], images[test], labels[test]
 
 
-def train(net: Net, images: np.ndarray, labels: np.ndarray, args: argparse.Namespace) -> list[float]:
+def train(
+    net: Net, images: np.ndarray, labels: np.ndarray, args: argparse.Namespace
+) -> list[float]:
     """Adam; the loss of every step."""
     steps = len(images) // args.batch
     rate = nn.cosine_decay_lr(1e-5, 3e-3, args.epochs * steps, steps, args.epochs)
@@ -252,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float, fl
     times, rates, found = {}, {}, {}
     with serving(app) as port:
         print(f"serving at http://{HOST}:{port}")
-        ask(http.client.HTTPConnection(HOST, port), images[:1])  # compiles
+        measure(port, images[:1], 1)  # compiles
         for clients in args.clients:
             found[clients], times[clients], rates[clients] = measure(port, images, clients)
             middle, late = np.percentile(times[clients], [50, 99])
