@@ -205,6 +205,10 @@ bench: .venv-bench/.duograph .venv-mindspore/.peers
 	.venv-bench/bin/python benchmarks/compiled.py --out benchmarks/results/compiled.md
 	.venv-bench/bin/python benchmarks/whole.py --mindspore .venv-mindspore/bin/python --out build/benchmarks $(ARGS)
 
+# Train each example beside the same in torch: ARGS="--only vae,gan" for some of them.
+bench-examples: .venv-bench/.duograph
+	.venv-bench/bin/python benchmarks/examples.py $(ARGS)
+
 # ---- the environment -------------------------------------------------------------------------------
 
 define PREFLIGHT

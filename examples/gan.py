@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import sys
 import time
 from collections.abc import Sequence
 
@@ -115,7 +116,7 @@ def draw(path: pathlib.Path, snapshots: dict[int, np.ndarray], discriminator: nn
     for axis in axes:
         axis.set(xlim=(-limit, limit), ylim=(-limit, limit), xticks=[], yticks=[], aspect="equal")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=65)
+    figure.savefig(path, dpi=85)
     plt.close(figure)
 
 
@@ -161,4 +162,5 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], int]:
 
 
 if __name__ == "__main__":
-    main()
+    if main()[1] < MODES:
+        sys.exit(f"missed: wanted all {MODES} modes")

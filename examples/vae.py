@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import math
 import pathlib
+import sys
 import time
 from collections.abc import Sequence
 
@@ -30,6 +31,7 @@ from duograph import nn, ops
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
+GOAL = -140.0  # nats
 LEVELS = 16  # black points that a pixel can have
 
 
@@ -129,7 +131,7 @@ def draw(path: pathlib.Path, net: VAE, counts: np.ndarray, labels: np.ndarray, t
     axes[2].imshow(page(samples, side), cmap="gray_r")
     axes[2].set(title="samples: decoded z ~ N(0, 1)", xticks=[], yticks=[])
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=70)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 
@@ -161,4 +163,5 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
 
 
 if __name__ == "__main__":
-    main()
+    if main()[1] < GOAL:
+        sys.exit(f"missed: wanted an ELBO of {GOAL:.0f} nats or more")

@@ -79,7 +79,8 @@ def check_names(cell: Cell) -> None:
         if other != path:
             raise ArgumentValueError(
                 f"{type(cell).__name__}: the parameters {other} and {path} are both named "
-                f"{parameter.name!r}; wanted unique names (give Parameter another name=)"
+                f"{parameter.name!r}; wanted unique names (after replacing a part of a Cell, call "
+                "update_parameters_name() of the whole; or give a Parameter another name=)"
             )
 
 
