@@ -75,7 +75,8 @@ def on_hosts(names, side, out, rounds, torch):
         agent = Path(tempfile.mkdtemp()) / "agent.sh"
         agent.write_text(AGENT)
         agent.chmod(0o755)
-        passed = ("PYTHONPATH", "PATH", "BENCH_CORES", "BENCH_BATCH", "OMP_NUM_THREADS")
+        wanted = ("PYTHONPATH", "PATH", "BENCH_CORES", "BENCH_BATCH", "OMP_NUM_THREADS")
+        passed = [v for v in wanted if v in environment()]
         arguments = [
             "mpirun", "--allow-run-as-root", "--host", ",".join(f"{h}:1" for h in HOSTS), "-n", "2",
             "--prtemca", "plm_ssh_agent", str(agent), "--mca", "pml", "ob1", "--mca", "btl",
