@@ -21,6 +21,7 @@ import contextlib
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -180,6 +181,7 @@ def cores(options, folder, lines):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("link", "cores"))
     parser.add_argument("--sides", default="compiled,eager,torch")
