@@ -21,6 +21,7 @@ import contextlib
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -75,7 +76,8 @@ def on_hosts(names, side, out, rounds, torch):
         agent = Path(tempfile.mkdtemp()) / "agent.sh"
         agent.write_text(AGENT)
         agent.chmod(0o755)
-        passed = ("PYTHONPATH", "PATH", "BENCH_CORES", "BENCH_BATCH", "OMP_NUM_THREADS")
+        wanted = ("PYTHONPATH", "PATH", "BENCH_CORES", "BENCH_BATCH", "OMP_NUM_THREADS")
+        passed = [v for v in wanted if v in environment()]
         arguments = [
             "mpirun", "--allow-run-as-root", "--host", ",".join(f"{h}:1" for h in HOSTS), "-n", "2",
             "--prtemca", "plm_ssh_agent", str(agent), "--mca", "pml", "ob1", "--mca", "btl",
@@ -179,6 +181,7 @@ def cores(options, folder, lines):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that namespaces are removed
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("link", "cores"))
     parser.add_argument("--sides", default="compiled,eager,torch")

@@ -92,10 +92,11 @@ def duograph_variants(mode, data):
         return run
 
     alone, overlapped, barrier = step(False), step(True), ms.ops.AllReduce()
+    one_after_the_other = sequential()
     one = ms.Tensor(np.ones(1, np.float32))
     return {
         "floor": lambda: alone(x, y).asnumpy(),
-        "sequential": lambda run=sequential(): run().asnumpy(),
+        "sequential": lambda: one_after_the_other().asnumpy(),
         "overlapped": lambda: overlapped(x, y).asnumpy(),
     }, lambda: barrier(one).asnumpy()
 

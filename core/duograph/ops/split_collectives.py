@@ -58,7 +58,7 @@ def start(
     """Start a collective of host arrays in a group, by the name of the whole one."""
     found = world().group(collective, group)
     if collective == "all_gather_parts":
-        return buckets.start_all_gather(found, arrays, [tuple(s) for s in options])
+        return buckets.start_all_gather(found, arrays, [tuple(s) for s in options], True)
     if collective == "reduce_scatter_parts":
-        return buckets.start_reduce_scatter(found, arrays, "sum")
-    return buckets.start_all_reduce(found, arrays, options[0])
+        return buckets.start_reduce_scatter(found, arrays, "sum", True)
+    return buckets.start_all_reduce(found, arrays, options[0], True)

@@ -8,7 +8,9 @@ have the order of `transfers.reduce_tree`, so that an element has the same bits 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +130,40 @@ def by_dtype(arrays: Sequence[Array]) -> list[list[int]]:
     return list(found.values())
 
 
+LANES = 2  # buckets of a group that are under way at once
+SLICE = 5e-4  # seconds of waiting in one lane before the others are advanced
+
+
+def _lane(group: Group) -> Group:
+    """Return the group, or a copy with a queue of its own: each in turn.
+
+    The messages of a bucket follow each other. So that the link is not idle between them, the next
+    bucket is in another lane. All ranks start buckets in the same order, and so in the same lanes.
+    """
+    world = group.world
+    count = world.started_buckets[group.name] = world.started_buckets.get(group.name, -1) + 1
+    number = count % LANES
+    if not number:
+        return group
+    key = f"{group.name}, lane {number}"
+    found = world.groups.get(key)
+    if found is None:
+        group.run("another lane of buckets", _nothing())  # an engine may split without a deadline
+        comm = group.comm.split(range(group.size))
+        found = world.groups[key] = type(group)(world, group.name, group.ranks, comm)
+    return found
+
+
+def _nothing() -> Steps:
+    return None
+    yield
+
+
 class Started:
     """Collectives of buckets that were started together; `finish` returns their arrays in order."""
 
-    def __init__(self, group: Group, operations: Sequence[tuple[Operation, list[int]]]) -> None:
-        self.group, self.operations = group, operations
+    def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
+        self.operations = operations
 
     def finish(self) -> list[Array]:
         """Wait for all of them.
@@ -142,41 +173,64 @@ class Started:
         """
         found: dict[int, Array] = {}
         for operation, positions in self.operations:
-            found.update(zip(positions, self.group.finish(operation), strict=True))
+            found.update(zip(positions, _finished(operation), strict=True))
         return [found[i] for i in range(len(found))]
 
 
-def start_all_reduce(group: Group, arrays: Sequence[Array], reduction: str) -> Started:
-    """Start the reductions of arrays over the ranks of a group, one collective per dtype."""
-    operations = []
+def _finished(operation: Operation) -> list[Array]:
+    """Wait for a collective, and advance those in other lanes meanwhile; return its arrays."""
+    group, end = operation.group, time.monotonic() + settings.communication_timeout
+    while not operation.done and time.monotonic() < end:
+        with contextlib.suppress(TimeoutError):
+            group.queue.wait(operation, SLICE, late=TimeoutError)
+        group.world.poll()
+    if not operation.done:
+        raise operation.late(settings.communication_timeout)
+    found: list[Array] = group.finish(operation)
+    return found
+
+
+def start_all_reduce(
+    group: Group, arrays: Sequence[Array], reduction: str, beside: bool = False
+) -> Started:
+    """Start the reductions of arrays over the ranks of a group, one collective per dtype.
+
+    `beside`, here and below: it may be under way at the same time as others.
+    """
+    group, operations = _lane(group) if beside else group, []
     for positions in by_dtype(arrays):
         some = [arrays[i] for i in positions]
         steps = all_reduce_bucket(group.comm, some, reduction, settings.engine_sums)
         operations.append(
             (group.start(f"AllReduce({reduction}) of {shown(some)}", steps), positions)
         )
-    return Started(group, operations)
+    return Started(operations)
 
 
-def start_reduce_scatter(group: Group, arrays: Sequence[Array], reduction: str) -> Started:
+def start_reduce_scatter(
+    group: Group, arrays: Sequence[Array], reduction: str, beside: bool = False
+) -> Started:
     """Start the reductions of which this rank gets its parts, one collective per dtype."""
-    operations = []
+    group, operations = _lane(group) if beside else group, []
     for positions in by_dtype(arrays):
         some = [arrays[i] for i in positions]
         steps = reduce_scatter_parts(group.comm, some, reduction)
         text = f"ReduceScatter({reduction}) of parts of {shown(some)}"
         operations.append((group.start(text, steps), positions))
-    return Started(group, operations)
+    return Started(operations)
 
 
 def start_all_gather(
-    group: Group, parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]
+    group: Group,
+    parts: Sequence[Array],
+    shapes: Sequence[tuple[int, ...]],
+    beside: bool = False,
 ) -> Started:
     """Start gathering arrays of which each rank has its part, one collective per dtype."""
-    operations = []
+    group, operations = _lane(group) if beside else group, []
     for positions in by_dtype(parts):
         some, wanted = [parts[i] for i in positions], [shapes[i] for i in positions]
         steps = all_gather_parts(group.comm, some, wanted)
         text = f"AllGather of parts of {some[0].dtype} {' '.join(map(str, wanted))}"
         operations.append((group.start(text, steps), positions))
-    return Started(group, operations)
+    return Started(operations)

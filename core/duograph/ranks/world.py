@@ -237,6 +237,7 @@ class World:
         parallel: the options of `set_auto_parallel_context`, of threads that act as ranks.
         machines: names of the machines by rank, None until somebody asks.
         compared: groups and texts of the programs that all their ranks have compared.
+        started_buckets: how many buckets were started, by group (`ranks.buckets`).
     """
 
     def __init__(self, engine: str, comm: Communicator) -> None:
@@ -249,6 +250,7 @@ class World:
         self.parallel: dict[str, Any] = {}
         self.machines: list[bytes] | None = None
         self.compared: set[tuple[str, str]] = set()
+        self.started_buckets: dict[str, int] = {}
 
     def create_group(self, name: str, ranks: Sequence[int]) -> None:
         """Form a named group of ranks; those ranks wait for each other.
@@ -295,10 +297,10 @@ class World:
             raise ArgumentValueError(
                 f"destroy_group: got {name!r}, which is all ranks; wanted a group of create_group"
             )
-        found = self.groups.pop(name, None)
         self.others.pop(name, None)
-        if found is not None:
-            found.comm.close()
+        for key in [k for k in self.groups if k == name or k.startswith(f"{name}, lane ")]:
+            self.groups.pop(key).comm.close()
+        self.started_buckets.pop(name, None)
 
     def ranks_of(self, owner: str, name: str) -> tuple[int, ...]:
         """Return the ranks of a group, to which this rank need not belong.
@@ -310,7 +312,11 @@ class World:
             return self.groups[name].ranks
         if name in self.others:
             return self.others[name]
-        known = [*WORLD_NAMES[:2], *(n for n in self.groups if n not in WORLD_NAMES), *self.others]
+        known = [
+            *WORLD_NAMES[:2],
+            *(n for n in self.groups if n not in WORLD_NAMES and ", lane " not in n),
+            *self.others,
+        ]
         raise ArgumentValueError(
             f"{owner}: got group={name!r}; wanted one of {', '.join(map(repr, known))}"
         )

@@ -181,7 +181,7 @@ class EarlyReduction:
 
     def poll(self) -> None:
         """Advance the transfers."""
-        self.group.queue.poll()
+        self.group.world.poll()
 
     def finish(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Wait for the combinations of all gradients, which the backward pass has returned."""
@@ -219,7 +219,7 @@ class EarlyReduction:
             )
             arrays.append(np.ascontiguousarray(found))
         start = start_reduce_scatter if sharded else start_all_reduce
-        self.started.append((start(self.group, arrays, "sum"), positions))
+        self.started.append((start(self.group, arrays, "sum", True), positions))
 
 
 def data_parallel_reducer(
