@@ -142,8 +142,9 @@ def _advise(error: BaseException) -> None:
 
 
 def _wants_all() -> bool:
-    wanted = os.environ.get("DUOGRAPH_TRACEBACK", "") == "full"
-    return wanted or logging.getLogger("duograph").isEnabledFor(logging.DEBUG)
+    if os.environ.get("DUOGRAPH_TRACEBACK") == "full" or os.environ.get("GLOG_v") == "0":
+        return True
+    return logging.getLogger("duograph").isEnabledFor(logging.DEBUG)
 
 
 def _visible(trace: TracebackType | None) -> list[TracebackType]:

@@ -134,7 +134,7 @@ def _run(program: Program, mode: str) -> Outcome:
 def _as_main(program: Program, mode: str, folder: str, printed: str, result: str) -> None:
     """Run a program as `__main__` and print an uncaught exception as Python does."""
     signal.alarm(_SECONDS)
-    where = str(program.path.relative_to(PROGRAMS.parents[2]))
+    where = str(program.path.resolve())
     os.chdir(PROGRAMS.parents[2])
     sys.stdout = io.StringIO()
     sys.stderr = open(printed, "w", encoding="utf-8", buffering=1)  # noqa: SIM115 (until the exit)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pathlib
 import random
 import sys
 
@@ -42,5 +41,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    assert pathlib.Path(__file__).exists()
     sys.exit(main())
