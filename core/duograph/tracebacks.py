@@ -142,7 +142,8 @@ def _advise(error: BaseException) -> None:
 
 
 def _wants_all() -> bool:
-    if os.environ.get("DUOGRAPH_TRACEBACK") == "full" or os.environ.get("GLOG_v") == "0":
+    level = os.environ.get("GLOG_v")  # noqa: SIM112 (MindSpore's name)
+    if level == "0" or os.environ.get("DUOGRAPH_TRACEBACK") == "full":
         return True
     return logging.getLogger("duograph").isEnabledFor(logging.DEBUG)
 

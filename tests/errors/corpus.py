@@ -150,7 +150,7 @@ def _as_main(program: Program, mode: str, folder: str, printed: str, result: str
     os.environ["TMPDIR"] = folder
     try:
         exec(code, vars(main))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (it is what the test looks at)
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         kinds = tuple(kind.__name__ for kind in type(error).__mro__)
         sys.excepthook(type(error), error, error.__traceback__)

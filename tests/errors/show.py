@@ -12,8 +12,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from errors.checks import problems  # noqa: E402  (after the search path)
-from errors.corpus import programs, run_all  # noqa: E402
+from errors.checks import problems
+from errors.corpus import programs, run_all
 
 
 def main() -> int:
