@@ -11,6 +11,7 @@ import importlib
 import inspect
 import linecache
 import re
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -67,6 +68,13 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
         "zero_grad": f"there is nothing to reset; {_STEP}",
         "step": _STEP,
         "param_groups": "write `optimizer.group_params`, or `optimizer.get_lr()` for the rate",
+    },
+    "RunContext": {
+        **dict.fromkeys(
+            ("loss", "net_outputs", "cur_step_num", "cur_epoch_num", "network", "optimizer"),
+            "write `run_context.original_args()`; its attributes are net_outputs (the loss), "
+            "cur_epoch_num, cur_step_num, network, optimizer",
+        ),
     },
     "Dataset": {
         "shape": "write `dataset.output_shapes()`",
@@ -216,6 +224,9 @@ def attribute_advice(error: BaseException) -> str:
     if said.startswith("module() takes at most 2"):  # a class derived from a module
         name = re.search(r"\(\s*\w+\.(\w+)\s*\)", source)
         return _MODULE_NAMES.get(f"nn.{name[1]}", "") if name else ""
+    made = re.match(r"(\w+)\.__init__\(\) takes 1 positional argument but", said)
+    if made is not None and re.search(rf"\b{made[1]}\(", source):
+        return f"an object is made first, `net = {made[1]}()`; then it takes the data, `net(x)`"
     for pattern, text in _SAID.items():
         if re.search(pattern, said):
             return text
@@ -242,6 +253,9 @@ def _missing_attribute(error: AttributeError) -> str:
         said = _ATTRIBUTES.get(each, {}).get(name)
         if said:
             return said
+    if owner is None and classes == ["Tensor"]:  # of compiled code, where Python suggests nothing
+        meant = near(name, dir(sys.modules["duograph.tensor"].Tensor))
+        return f"did you mean {meant}?" if meant else ""
     return ""
 
 

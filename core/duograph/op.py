@@ -621,8 +621,13 @@ class Op:
                 names = [p.name for p in self.parameters if p.kind != "attribute"]
                 name = names[min(i, len(names) - 1)]
                 allowed = ", ".join(d.name for d in sorted(self.dtypes, key=lambda d: d.index))
+                remark = (
+                    "; comparisons need brackets: (x > 0) & (x < 3)"
+                    if self.name.startswith("bitwise_") and t.dtype.is_floating
+                    else ""
+                )
                 raise DTypeError(
-                    f"{self.name}: {name} has dtype {t.dtype.name}; wanted one of {allowed}"
+                    f"{self.name}: {name} has dtype {t.dtype.name}; wanted one of {allowed}{remark}"
                 )
 
     def takes(self, dtype: DType) -> bool:

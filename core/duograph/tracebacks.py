@@ -142,8 +142,10 @@ def _advise(error: BaseException) -> None:
 
 
 def _wants_all() -> bool:
-    wanted = os.environ.get("DUOGRAPH_TRACEBACK", "") == "full"
-    return wanted or logging.getLogger("duograph").isEnabledFor(logging.DEBUG)
+    level = os.environ.get("GLOG_v")  # noqa: SIM112 (MindSpore's name)
+    if level == "0" or os.environ.get("DUOGRAPH_TRACEBACK") == "full":
+        return True
+    return logging.getLogger("duograph").isEnabledFor(logging.DEBUG)
 
 
 def _visible(trace: TracebackType | None) -> list[TracebackType]:

@@ -22,7 +22,8 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
     ("_startup", "_locks", "dtype", "errors", "option_table", "option_checks", "launched",
-     "runtime_state", "call_cache", "tracebacks", "advice", "context", "compat", "log", "version", "pages"),
+     "runtime_state", "call_cache", "context", "tracebacks",
+     "advice", "compat", "log", "version", "pages"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),
     ("op_signature",),

@@ -134,7 +134,7 @@ def _run(program: Program, mode: str) -> Outcome:
 def _as_main(program: Program, mode: str, folder: str, printed: str, result: str) -> None:
     """Run a program as `__main__` and print an uncaught exception as Python does."""
     signal.alarm(_SECONDS)
-    where = str(program.path.relative_to(PROGRAMS.parents[2]))
+    where = str(program.path.resolve())
     os.chdir(PROGRAMS.parents[2])
     sys.stdout = io.StringIO()
     sys.stderr = open(printed, "w", encoding="utf-8", buffering=1)  # noqa: SIM115 (until the exit)
@@ -150,7 +150,7 @@ def _as_main(program: Program, mode: str, folder: str, printed: str, result: str
     os.environ["TMPDIR"] = folder
     try:
         exec(code, vars(main))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (it is what the test looks at)
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         kinds = tuple(kind.__name__ for kind in type(error).__mro__)
         sys.excepthook(type(error), error, error.__traceback__)

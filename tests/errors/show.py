@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import pathlib
 import random
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from errors.checks import problems  # noqa: E402  (after the search path)
-from errors.corpus import programs, run_all  # noqa: E402
+from errors.checks import problems
+from errors.corpus import programs, run_all
 
 
 def main() -> int:
@@ -42,5 +41,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    assert pathlib.Path(__file__).exists()
     sys.exit(main())

@@ -160,7 +160,7 @@ def test_an_error_of_the_users_code_stays_as_it_is() -> None:
 
 
 def test_a_wrong_number_of_arguments_is_said_by_python() -> None:
-    with pytest.raises(TypeError, match=r"Dense.__init__\(\) missing 2 required"):
+    with pytest.raises(TypeError, match=r"Dense: missing 2 required"):
         nn.Dense()
 
 

@@ -106,8 +106,14 @@ def _count_inputs(
     """Add to Python's error for a wrong number of inputs what inputs `construct` takes."""
     said = str(error)
     whole = getattr(cell.construct, "__qualname__", "")
-    if not said.startswith(f"{whole}() ") or "; its inputs " in said or not error.args:
+    if not said.startswith((f"{whole}() ", "construct() ")) or "; its inputs " in said:
         return
+    try:
+        inspect.signature(cell.construct).bind(*args, **kwargs)
+    except TypeError:
+        said = said.replace("construct()", f"{whole}()", said.startswith("construct()"))
+    else:
+        return  # another Cell's, that this one calls
     function = getattr(cell.construct, "__func__", None)
     names = list(inspect.signature(function).parameters) if function is not None else []
     if names and names[0] not in ("self", "cls") and " but " in said:

@@ -19,6 +19,7 @@ from ..dtype import int32, int64
 from ..errors import ArgumentError, UnsupportedOpError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
+from ..tensor import Tensor
 from .sharded_primitives import shard_primitive
 
 __all__ = [
@@ -339,7 +340,12 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
             args = tuple(_bind(name, signature, args, kwargs).values())
         elif n < len(names):
             args = (*args, *defaults[n:])
-        for key, value in zip(names, args):
+        for key, value, default in zip(names, args, defaults):
+            if isinstance(value, Tensor) and value.size != 1 and isinstance(default, (int, str)):
+                raise ArgumentError(
+                    f"{name}: got a Tensor for {key}; wanted a value such as {default!r}. An "
+                    f"object of {name} takes the data: {name}()(x)"
+                )
             setattr(self, key, value)
 
     shown = [_SELF, *signature.parameters.values()]

@@ -24,7 +24,7 @@ class _Numbered(Cell):
     def _check_cell(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
             raise ArgumentError(
-                f"{type(self).__name__}: got {kind_of(cell)}; wanted Cells, such as nn.ReLU()"
+                f"{type(self).__name__}: got {kind_of(cell)}; wanted a Cell, such as nn.ReLU()"
             )
         return cell
 
