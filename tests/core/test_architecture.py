@@ -47,7 +47,7 @@ LAYERS = [
      "ops.attention_functions", "ops.transfers", "ops.distances", "ops.linear_systems",
      "ops.more_primitives", "ops.image_colors", "ops.optimizer_primitives",
      "ops.sparse_optimizer_primitives",
-     "ops.reduction_primitives", "ops.stubs", "ops.__init__"),
+     "ops.reduction_primitives", "ops.pooling_primitives", "ops.stubs", "ops.__init__"),
     ("passes",),
     ("nn", "dataset", "mindrecord", "amp", "communication", "boost"),
     ("sharding",),

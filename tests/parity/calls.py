@@ -21,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from parity.call_judging import AGREE, LISTED, WIDER, Difference, judge_call
+from parity.given_seeds import given
 from parity.listed_differences import Row, row_of, unneeded
 from parity.run import FOLDER, NAMES, collected, forget, results, run_all
 from parity.sampling import sampled, seeds_for
@@ -50,7 +51,7 @@ def all_calls(seeds: dict[str, list[Call]], used: int, rest: int) -> list[Call]:
     found = []
     for name, packages, signature in names():
         most = used if packages >= 3 else rest
-        valid = seeds_for(name, seeds) if most else []
+        valid = (seeds_for(name, seeds) or given(name)) if most else []
         if valid:
             group = "in use" if packages >= 3 else "others"
             for call in sampled(name, signature, valid, most):

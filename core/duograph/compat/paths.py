@@ -192,7 +192,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "profiler.common.constant": ("profiler",),
     "rewrite": (),
     "runtime": (),
-    "train": ("amp", "train.exported"),
+    "train": ("amp", "train.exported", "compat.script_settings"),
     "train._utils": ("compat.private_names", "compat.argument_checks"),
     "train.amp": ("amp", "compat.private_training"),
     "train.callback": ("train",),

@@ -42,8 +42,8 @@ Examples:
     >>> print(ms.QuantDtype.INT8, ms.QuantDtype.INT8.value())
     INT8 7
 """
-QuantDtype.__str__ = lambda self: self.name  # type: ignore[method-assign]
-QuantDtype.value = lambda self: self._value_  # type: ignore[assignment]  # a method, as there
+QuantDtype.__str__ = lambda self: str(self._name_)  # type: ignore
+QuantDtype.value = lambda self: self._value_  # type: ignore[method-assign]  # a method, as there
 
 
 def frombuffer(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:

@@ -248,4 +248,4 @@ def _from_bytes(
     return Tensor(array if shape is None else array.reshape(tuple(shape)), wanted)
 
 
-Tensor.convert_bytes_to_tensor = staticmethod(_from_bytes)
+Tensor.convert_bytes_to_tensor = staticmethod(_from_bytes)  # type: ignore[attr-defined]

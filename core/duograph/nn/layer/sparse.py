@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...errors import ArgumentError
 from ...ops.sparse_functions import SparseTensorDenseMatmul as _Matmul
 from ...ops.sparse_tensors import COOTensor
 from ...tensor import Tensor
@@ -27,6 +28,9 @@ class SparseToDense(Cell):
 
     def construct(self, input_x: COOTensor) -> Tensor:
         """Return the dense Tensor."""
+        if not isinstance(input_x, COOTensor):
+            got = type(input_x).__name__
+            raise ArgumentError(f"SparseToDense: got {got}; wanted a COOTensor")
         return input_x.to_dense()
 
 
@@ -58,5 +62,14 @@ class SparseTensorDenseMatmul(Cell):
         self, indices: Tensor, values: Tensor, sparse_shape: Sequence[int], dense: Tensor
     ) -> Tensor:
         """Return the dense product."""
+        for name, part in (("indices", indices), ("values", values), ("dense", dense)):
+            if not isinstance(part, Tensor):
+                got = type(part).__name__
+                raise ArgumentError(
+                    f"SparseTensorDenseMatmul: got {got} for {name}; wanted a Tensor"
+                )
+        if not isinstance(sparse_shape, (tuple, list)):
+            got = type(sparse_shape).__name__
+            raise ArgumentError(f"SparseTensorDenseMatmul: got {got} for sparse_shape; wanted ints")
         found: Tensor = self._matmul(indices, values, sparse_shape, dense)
         return found
