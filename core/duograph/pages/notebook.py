@@ -11,7 +11,10 @@ from collections.abc import Sequence
 
 __all__ = ["bars", "heading", "indented", "line", "pre", "table", "unfolding"]
 
-_CELL = "padding:2px 8px;font-size:.85em;text-align:{align};font-variant-numeric:tabular-nums;white-space:pre"
+_CELL = (
+    "padding:2px 8px;font-size:.85em;text-align:{align};font-variant-numeric:tabular-nums;"
+    "white-space:pre"
+)
 _LINE = "border-top:1px solid rgba(128,128,128,.5)"
 
 
