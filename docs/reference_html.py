@@ -25,7 +25,7 @@ from sphinx.util.docutils import SphinxDirective
 SECTIONS = (
     "Args", "Attributes", "Returns", "Yields", "Raises", "Examples", "Matches", "Numerics",
 )  # fmt: skip
-_SECTION = re.compile(rf"^({'|'.join(SECTIONS)}):(.*)$")
+_SECTION = re.compile(rf"({'|'.join(SECTIONS)}):([^\n]*)")
 _ITEM = re.compile(r"^([*\w][\w*., ]*?)(?: \([^)]*\))?: (.*)$", re.S)
 _CODE = re.compile(r"``(.+?)``|`([^`\n]+)`", re.S)
 # Where a short name of a docstring may be found, in this order.
@@ -154,10 +154,26 @@ def doc_html(doc: str, module: str, owner: str = "", own: str = "") -> str:
 def signature_of(thing: object) -> str:
     """Return the signature as one writes it, or "" where there is none."""
     try:
-        text = str(inspect.signature(thing))  # type: ignore[arg-type]
+        found = inspect.signature(thing)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    return re.sub(r" at 0x[0-9a-f]+|<class '([\w.]+)'>", r"\1", text).replace("'", "")
+    parameters = [p.replace(annotation=_plain(p.annotation)) for p in found.parameters.values()]
+    found = found.replace(parameters=parameters, return_annotation=_plain(found.return_annotation))
+    return re.sub(r" at 0x[0-9a-f]+|<class '([\w.]+)'>", r"\1", str(found))
+
+
+class _Text:
+    """An annotation that was written as text, which is shown without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _plain(annotation: object) -> object:
+    return _Text(annotation.strip("'")) if isinstance(annotation, str) else annotation
 
 
 def entry_html(path: str, thing: Any, kind: str, module: str, owner: str = "") -> str:

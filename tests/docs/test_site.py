@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import pathlib
+import posixpath
 import shutil
 import subprocess
 import sys
@@ -32,11 +33,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 class Page(html.parser.HTMLParser):
-    """The links of a page, and the anchors that it has."""
+    """A page: its anchors, what it loads, and the (file, anchor) that links within the site name.
 
-    def __init__(self, path: pathlib.Path) -> None:
+    Files are relative to the root of the site.
+    """
+
+    def __init__(self, root: pathlib.Path, path: pathlib.Path) -> None:
         super().__init__()
-        self.links: list[str] = []
+        self.folder = str(path.parent.relative_to(root))
+        self.name = str(path.relative_to(root))
+        self.targets: set[tuple[str, str]] = set()
         self.loaded: list[str] = []  # by the browser, without a click
         self.anchors: set[str] = set()
         self.feed(path.read_text("utf-8"))
@@ -44,45 +50,39 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.anchors |= {value for name, value in attrs if name in ("id", "name") and value}
-        for name in ("href", "src"):
-            if given.get(name) and tag in ("a", "img", "link", "script"):
-                self.links.append(str(given[name]))
-        loads = tag in ("img", "script") or given.get("rel") in ("stylesheet", "icon")
-        if loads:
-            self.loaded.append(str(given.get("src") or given.get("href") or ""))
+        link = given.get("src") or given.get("href")
+        if tag not in ("a", "img", "link", "script") or not link:
+            return
+        if tag in ("img", "script") or given.get("rel") in ("stylesheet", "icon"):
+            self.loaded.append(link)
+        parts = urllib.parse.urlsplit(link)
+        if not parts.scheme and not parts.netloc:
+            path = urllib.parse.unquote(parts.path)
+            file = posixpath.normpath(posixpath.join(self.folder, path)) if path else self.name
+            self.targets.add((file, urllib.parse.unquote(parts.fragment)))
 
 
 @pytest.fixture(scope="session")
-def pages(site: pathlib.Path) -> dict[pathlib.Path, Page]:
-    return {path: Page(path) for path in sorted(site.rglob("*.html"))}
+def pages(site: pathlib.Path) -> dict[str, Page]:
+    """Return all pages by their path below the root of the site."""
+    found = [Page(site, path) for path in sorted(site.rglob("*.html"))]
+    return {page.name: page for page in found}
 
 
-def target(path: pathlib.Path, link: str) -> tuple[pathlib.Path, str] | None:
-    """Return the file and the anchor that a link leads to; None if it leaves the site."""
-    parts = urllib.parse.urlsplit(link)
-    if parts.scheme or parts.netloc:
-        return None
-    file = path if not parts.path else (path.parent / urllib.parse.unquote(parts.path)).resolve()
-    return file, urllib.parse.unquote(parts.fragment)
-
-
-def test_no_link_is_dead(pages: dict[pathlib.Path, Page]) -> None:
+def test_no_link_is_dead(site: pathlib.Path, pages: dict[str, Page]) -> None:
+    files = {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
     dead = []
-    for path, page in pages.items():
-        for link in page.links:
-            found = target(path, link)
-            if found is None:
-                continue
-            file, anchor = found
+    for page in pages.values():
+        for file, anchor in page.targets:
             anchors = pages[file].anchors if file in pages else {anchor}
-            if not file.is_file() or (anchor and anchor not in anchors):
-                dead.append(f"{path.name}: {link}")
+            if file not in files or (anchor and anchor not in anchors):
+                dead.append(f"{page.name}: {file}#{anchor}")
     assert not dead
 
 
-def test_nothing_is_loaded_from_elsewhere(pages: dict[pathlib.Path, Page]) -> None:
-    for path, page in pages.items():
-        assert not [x for x in page.loaded if "//" in x], path
+def test_nothing_is_loaded_from_elsewhere(pages: dict[str, Page]) -> None:
+    for page in pages.values():
+        assert not [link for link in page.loaded if "//" in link], page.name
 
 
 TWO_CLICKS = (
@@ -95,20 +95,14 @@ TWO_CLICKS = (
 
 
 @pytest.mark.parametrize("wanted", TWO_CLICKS)
-def test_two_clicks_lead_there(
-    site: pathlib.Path, pages: dict[pathlib.Path, Page], wanted: str
-) -> None:
-    def after_a_click(starts: set[pathlib.Path]) -> set[tuple[pathlib.Path, str]]:
-        links = [(path, link) for path in starts if path in pages for link in pages[path].links]
-        return {found for path, link in links if (found := target(path, link))}
-
-    first = after_a_click({site / "index.html"})
-    second = after_a_click({file for file, _ in first})
+def test_two_clicks_lead_there(pages: dict[str, Page], wanted: str) -> None:
+    first = pages["index.html"].targets
+    second = [pages[file].targets for file in {file for file, _ in first} if file in pages]
     file, _, anchor = wanted.partition("#")
-    assert ((site / file), anchor) in first | second
+    assert (file, anchor) in first.union(*second)
 
 
-def test_every_public_name_is_in_the_reference(pages: dict[pathlib.Path, Page]) -> None:
+def test_every_public_name_is_in_the_reference(pages: dict[str, Page]) -> None:
     command = "import reference, importlib; print(*[n.path for m in reference.MODULES"
     command += " for n in reference.names_of(importlib.import_module(m))])"
     done = subprocess.run(
@@ -116,7 +110,7 @@ def test_every_public_name_is_in_the_reference(pages: dict[pathlib.Path, Page]) 
         check=True,
     )  # fmt: skip
     names = set(done.stdout.split())
-    anchors = set().union(*[page.anchors for path, page in pages.items()])
+    anchors = set().union(*[page.anchors for page in pages.values()])
     assert len(names) > 2500 and not names - anchors
 
 

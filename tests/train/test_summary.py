@@ -222,3 +222,48 @@ def test_what_is_not_written_warns(tmp_path):
     forget_warnings()
     with pytest.warns(ms.errors.OptionWarning, match="collect_graph, which only"):
         ms.SummaryCollector(str(tmp_path), collect_specified_data={"collect_graph": True})
+
+
+class Branching(nn.Cell):
+    """A network with a layer, a shared layer and a branch on a value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Dense(3, 4)
+        self.body = nn.SequentialCell(nn.Dense(4, 4), nn.ReLU())
+
+    def construct(self, x: ms.Tensor) -> ms.Tensor:
+        y = self.body(self.first(x))
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+
+def test_graph_of_a_network(tmp_path: pathlib.Path) -> None:
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.proto.graph_pb2 import GraphDef
+
+    with ms.SummaryRecord(str(tmp_path)) as record:
+        assert record.add_graph(Branching(), ms.Tensor(np.ones((2, 3), np.float32)))
+    (file,) = tmp_path.iterdir()
+    data, graphs = file.read_bytes(), []
+    while data:  # length, its checksum, the event, its checksum
+        size = int.from_bytes(data[:8], "little")
+        event = Event.FromString(data[12 : 12 + size])
+        data = data[16 + size :]
+        if event.WhichOneof("what") == "graph_def":
+            graphs.append(GraphDef.FromString(event.graph_def))
+    (graph,) = graphs
+    nodes = {n.name: n for n in graph.node}
+    assert {"inputs/0", "first/weight", "first/bias", "body/0/weight", "results"} <= set(nodes)
+    assert all(name in nodes for n in graph.node for name in n.input)
+    assert any(n.name.startswith("first/") and n.op == "dense" for n in graph.node)
+    assert any(n.op == "switch" for n in graph.node)
+    shape = nodes["first/weight"].attr["_output_shapes"].list.shape[0]
+    assert [d.size for d in shape.dim] == [4, 3]
+
+
+@pytest.mark.parametrize("wrong", [(len,), (nn.Dense(3, 2), [1.0])])
+def test_graph_of_something_else(tmp_path: pathlib.Path, wrong: tuple[object, ...]) -> None:
+    with ms.SummaryRecord(str(tmp_path)) as record, pytest.raises(TypeError, match="wanted a Cell"):
+        record.add_graph(*wrong)

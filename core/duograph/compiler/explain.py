@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 
 from ..frontend.state.captures import Capture
 from ..ir.graph import Graph
@@ -243,5 +244,5 @@ def tensor_name(value: Tensor) -> str:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = f"module {value.__name__}" if isinstance(value, ModuleType) else repr(value)
     return text if len(text) < 40 else text[:37] + "..."

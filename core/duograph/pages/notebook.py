@@ -11,7 +11,10 @@ from collections.abc import Sequence
 
 __all__ = ["bars", "heading", "indented", "line", "pre", "table", "unfolding"]
 
-_CELL = "padding:2px 10px;text-align:{align};font-variant-numeric:tabular-nums;white-space:pre"
+_CELL = (
+    "padding:2px 8px;font-size:.85em;text-align:{align};font-variant-numeric:tabular-nums;"
+    "white-space:pre"
+)
 _LINE = "border-top:1px solid rgba(128,128,128,.5)"
 
 
@@ -57,7 +60,7 @@ def indented(content: str) -> str:
 
 def pre(text: str) -> str:
     """Return text that keeps its lines and columns."""
-    style = "margin:.3em 0;overflow-x:auto;line-height:1.35"
+    style = "margin:.3em 0;overflow-x:auto;line-height:1.35;font-size:.85em"
     return f'<pre style="{style}">{html.escape(text)}</pre>'
 
 

@@ -22,6 +22,7 @@ from ..errors import ArgumentError, ArgumentValueError, DuographError
 from ..nn.cell import Cell
 from ..option_checks import check_options
 from ..tensor import Tensor
+from ._summary_graph import graph_bytes
 
 __all__ = ["SummaryRecord"]
 
@@ -191,6 +192,23 @@ class SummaryRecord:
         """Collect a text, which the next `record` writes; MindSpore has no such method."""
         self._waiting.append(("text", name, text))
 
+    def add_graph(self, net: Cell, *inputs: Tensor) -> bool:
+        """Write the graph of a network called with some inputs; MindSpore has no such method.
+
+        TensorBoard groups Parameters, and the ops that read them, by Cell. The network is compiled
+        and not run.
+
+        Returns:
+            whether it was written.
+
+        Raises:
+            TypeError: `net` is no Cell, or an input no Tensor.
+            ValueError: the network cannot be compiled, or the SummaryRecord is closed.
+        """
+        if self._closed:
+            raise ArgumentValueError("add_graph: the SummaryRecord is closed")
+        return self._append(0, graph_def=graph_bytes(net, inputs))
+
     def record(
         self,
         step: int,
@@ -243,9 +261,12 @@ class SummaryRecord:
             folder = os.path.join(self.log_dir, f"export_{self._started}", "tensor")
             os.makedirs(folder, exist_ok=True)
             np.save(os.path.join(folder, f"{name.replace('/', '_')}_{step}.npy"), array)
-        summary = _SUMMARIES[plugin](self._package, name, array)
+        return self._append(step, summary=_SUMMARIES[plugin](self._package, name, array))
+
+    def _append(self, step: int, **content: Any) -> bool:
+        """Append an event to the file; return False if the file would become too large."""
         events = importlib.import_module("tensorboardX.proto.event_pb2")
-        event = events.Event(wall_time=time.time(), step=step, summary=summary)
+        event = events.Event(wall_time=time.time(), step=step, **content)
         size = event.ByteSize() + 16  # its length and two checksums
         if self._max_file_size is not None and self._size + size > self._max_file_size:
             if not self._full:
