@@ -297,3 +297,21 @@ def test_packing_is_undone(name: str, ranks: int) -> None:
             flat = a.reshape(-1)[rank * n : (rank + 1) * n]
             own[: flat.size] = flat
             np.testing.assert_array_equal(part, own)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_large_buckets_have_the_sums_of_single_tensors(size: int) -> None:
+    shapes = [(101, 99), (7,), (), (64, 64), (0,)]
+
+    def program() -> tuple[list[np.ndarray], list[np.ndarray]]:
+        random = np.random.default_rng(comm.get_rank())
+        tensors = [ms.Tensor(random.normal(size=s), ms.float32) for s in shapes]
+        together = nn.DistributedGradReducer([], mean=False)(tuple(tensors))
+        alone = [ops.AllReduce()(t) for t in tensors]
+        return [t.asnumpy() for t in together], [t.asnumpy() for t in alone]
+
+    ms.set_context(mode=EAGER)
+    for together, alone in run_ranks(program, size):
+        for a, b, shape in zip(together, alone, shapes, strict=True):
+            assert a.shape == shape
+            np.testing.assert_array_equal(a, b)

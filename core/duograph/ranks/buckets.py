@@ -58,6 +58,21 @@ def packed(arrays: Sequence[Array], ranks: int) -> Array:
     return out
 
 
+def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
+    """Return arrays of one dtype one after the other, and where each begins.
+
+    Each begins at a multiple of 64 bytes, and the length is a multiple of `ranks`; gaps are zeros.
+    """
+    step = max(64 // arrays[0].itemsize, 1)
+    begins = [0]
+    for x in arrays:
+        begins.append(begins[-1] + part_length(x.size, step) * step)
+    out = np.zeros(part_length(begins.pop(), ranks) * ranks, arrays[0].dtype)
+    for begin, x in zip(begins, arrays, strict=True):
+        out[begin : begin + x.size] = x.reshape(-1)
+    return out, begins
+
+
 def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
     """Return the arrays of a bucket; the opposite of `packed`."""
     ranks = len(bucket)
@@ -113,10 +128,10 @@ def all_reduce_bucket(
         return [
             flat[a:b].reshape(s) for (a, b), s in zip(itertools.pairwise(ends), shapes, strict=True)
         ]
-    bucket = packed(arrays, comm.size)
-    parts = yield from exchanged(comm, bucket.reshape(-1), bucket.shape[1])
-    bucket = yield from gathered(comm, reduce_tree(list(parts), reduction))
-    return unpacked(bucket, shapes)
+    flat, begins = joined(arrays, comm.size)
+    parts = yield from exchanged(comm, flat, flat.size // comm.size)
+    whole = (yield from gathered(comm, reduce_tree(list(parts), reduction))).reshape(-1)
+    return [whole[a : a + x.size].reshape(x.shape) for a, x in zip(begins, arrays, strict=True)]
 
 
 # ---- in a group ----------------------------------------------------------------------------------
