@@ -467,7 +467,7 @@ class Optimizer(Cell):
             made = Parameter(
                 initializer(init, p.shape, p.dtype), name=f"{prefix}{separator}{p.name}"
             )
-            found.append(made)
+            found.append(made.divided_like(p))
         return ParameterTuple(found)
 
     @property
