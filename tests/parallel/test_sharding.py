@@ -14,6 +14,7 @@ import sharded_programs as programs
 from duograph import Layout, nn, ops
 from duograph.communication import get_rank
 from duograph_collectives.local import run_ranks
+from rank_programs import NETWORKS
 from test_mpi import HERE, run
 
 MESH = programs.MESH
@@ -118,6 +119,38 @@ def test_without_layouts_training_is_data_parallel() -> None:
     expected = train(build, x, y)
     for found in run_ranks(program, 4):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["", "loss scale"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_with_the_samples_divided(name: str, scaled: bool) -> None:
+    """BatchNorm has the statistics of all samples, and a step that may overflow is a branch."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    build, x, y = NETWORKS[name]
+
+    def steps(x: np.ndarray, y: np.ndarray) -> list[float]:
+        ms.set_seed(2)
+        net = build()
+        optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+        with_loss = nn.WithLossCell(net, nn.CrossEntropyLoss())
+        step = nn.TrainOneStepCell(with_loss, optimizer)
+        if scaled:
+            manager = nn.DynamicLossScaleUpdateCell(2.0**60, 2, 2)
+            step = nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, manager)
+        found = []
+        for _ in range(3):
+            out = step(ms.Tensor(x), ms.Tensor(y.reshape(-1)))
+            found.append(float((out[0] if isinstance(out, tuple) else out).asnumpy()))
+        return found
+
+    def program() -> list[float]:
+        divided()
+        at = slice(get_rank() * 2, get_rank() * 2 + 2)
+        return steps(x[at], y[at])
+
+    expected = steps(x, y)
+    for found in run_ranks(program, 4):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_fully_divided_parameters() -> None:
@@ -283,6 +316,14 @@ def test_other_programs_are_not_divided() -> None:
 def graph_text(net: nn.Cell) -> str:
     """The graph of a compiled call of a Cell."""
     return str(ms.jit(lambda x: net(x)).explain(ms.Tensor(real(2, 4))).graph)
+
+
+def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = pathlib.Path(__file__).parents[2] / "docs" / "parallel.md"
+    section = page.read_text().split("## Sharding\n")[1]
+    code, printed = section.split("```python\n")[1].split("```\n```\n")
+    exec(code, {})
+    assert capsys.readouterr().out == printed.split("```")[0]
 
 
 # ---- errors --------------------------------------------------------------------------------------
