@@ -153,6 +153,35 @@ def test_networks_with_the_samples_divided(name: str, scaled: bool) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+def test_models_with_other_batches_and_a_second_optimiser() -> None:
+    """Programs that are compiled later find the Parameters in parts."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    x = real(16, 8)
+    y = x[:, :4].copy()
+
+    def program(shared: bool = True) -> list[float]:
+        ms.set_seed(0)
+        net = nn.SequentialCell(nn.Dense(8, 16), nn.GELU(), nn.Dense(16, 4))
+        if shared:
+            divided(full_batch=True)
+            net.shard((MESH("dp", "None"),), parameter_plan={"0.weight": MESH("mp", "None")})
+        found = []
+        for n in (4, 8):
+            optimizer = nn.Adam(net.trainable_params(), 1e-2)
+            step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+            found.append(step(ms.Tensor(x[:n]), ms.Tensor(y[:n])).item())
+        data = ms.dataset.NumpySlicesDataset((x, y), shuffle=False).batch(8)
+        optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+        model = ms.Model(net, nn.MSELoss(), optimizer, metrics={"mse"})
+        model.train(2, data, dataset_sink_mode=False)
+        found.append(model.eval(data, dataset_sink_mode=False)["mse"])
+        return [*found, *model.predict(ms.Tensor(x[:2])).asnumpy().ravel().tolist()]
+
+    expected = program(shared=False)
+    for found in run_ranks(program, 4):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_fully_divided_parameters() -> None:
     """Parameters along the axis of the samples: gathered for use, gradients summed in parts."""
     ms.set_context(mode=ms.GRAPH_MODE)
