@@ -376,15 +376,14 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
             of the samples; ``"full_batch"``, all samples; or a tuple with a `Layout`, or a tuple of
             ints, per argument, of which it passes its part.
         full_batch: the same as ``dataset_strategy="full_batch"``.
-        pipeline_stages: number of groups of ranks that each run some layers; see
-            `nn.PipelineCell`.
 
     The other options of MindSpore are recorded with one warning. So is any `parallel_mode` in a
     single process, where it changes nothing.
 
     Raises:
         ValueError: an unknown option, or a value outside those allowed.
-        NotImplementedError: ``"hybrid_parallel"``, in a process that is one of several.
+        NotImplementedError: in a process that is one of several: ``"hybrid_parallel"``; more than
+            one of `pipeline_stages`.
     """
     for key, value in kwargs.items():
         if key not in _PARALLEL_DEFAULTS:
@@ -400,6 +399,12 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 def _check_parallel(key: str, value: object) -> None:
     """Raise unless a parallel option takes this value."""
+    several = launched() is not None or thread_state.world is not None
+    if several and key == "pipeline_stages" and value != 1:
+        raise UnsupportedOpError(
+            f"set_auto_parallel_context: got pipeline_stages={value!r} on several ranks; wanted 1: "
+            "sending values between stages is not built. Divide layers with Cell.shard"
+        )
     if key == "parallel_mode":
         modes = [str(m) for m in ParallelMode]
         if value not in modes:
@@ -407,7 +412,6 @@ def _check_parallel(key: str, value: object) -> None:
                 f"set_auto_parallel_context: got parallel_mode={value!r}; wanted one of "
                 f"{', '.join(map(repr, modes))}"
             )
-        several = launched() is not None or thread_state.world is not None
         if several and value == ParallelMode.HYBRID_PARALLEL:
             raise UnsupportedOpError(
                 "set_auto_parallel_context: got parallel_mode='hybrid_parallel' on several ranks, "

@@ -157,7 +157,6 @@ _CONTEXT = (
         ("dataset_strategy", "what a rank passes to code that is divided among ranks",
          "'full_batch'", "data_parallel"),
         ("full_batch", "every rank passes all samples to code that is divided", "True", False),
-        ("pipeline_stages", "groups of ranks that each run some layers", "2", 1),
     ),
     *_rows(
         MOOT, "set_auto_parallel_context",
@@ -168,6 +167,7 @@ _CONTEXT = (
         ("strategy_ckpt_save_file", _ONE, "'f'", ""),
         ("enable_alltoall", _ONE, "True", False),
         ("all_reduce_fusion_config", _ONE, "[1]"),
+        ("pipeline_stages", _ONE, "2", 1),
         ("pipeline_config", _ONE, "{}"),
         ("pipeline_scheduler", _ONE, "'gpipe'", "1f1b"),
         ("pipeline_result_broadcast", _ONE, "True", False),

@@ -20,6 +20,7 @@ from .ir.basic_ops import cast_to
 from .ops.movement import identity
 from .option_checks import check_options
 from .placement import materialise
+from .ranks.world import world
 from .runtime_state import runtime_state, staged_builder
 from .sharding.layouts import Placement
 from .sharding.mode import dividing
@@ -157,7 +158,9 @@ class Parameter(Tensor):
         """Replace the value of a Parameter.
 
         Args:
-            data: the new value, of the same shape; it is cast to the dtype of the Parameter.
+            data: the new value, of the same shape; it is cast to the dtype of the Parameter. For a
+                Parameter that is divided among ranks also the whole value, of which a rank takes
+                its part.
             slice_shape: allow another shape.
 
         Raises:
@@ -165,6 +168,10 @@ class Parameter(Tensor):
         """
         value = data if isinstance(data, Tensor) else Tensor(data)
         builder = staged_builder()
+        placement = self._placement
+        divided = placement is not None and builder is None and value.shape != self.shape
+        if placement and divided and value.shape == placement.whole_shape(self.shape):
+            value = Tensor(value.asnumpy()[placement.part(value.shape, world().rank)])
         if value.shape != self.shape and not slice_shape:
             raise ShapeError(
                 f"Parameter {self.name}: set_data got shape {value.shape}, wanted {self.shape} "
@@ -254,7 +261,12 @@ class Parameter(Tensor):
         made.layerwise_parallel = self.layerwise_parallel
         made.parallel_optimizer = self.parallel_optimizer
         made.part = self.part
-        return made
+        return made.divided_like(self)
+
+    def divided_like(self, other: Parameter) -> Parameter:
+        """Say that the value is divided among ranks as that of `other` is; return the Parameter."""
+        self._plan, self._placement = other._plan, other._placement
+        return self
 
     def __repr__(self) -> str:
         return (

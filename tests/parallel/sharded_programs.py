@@ -28,7 +28,9 @@ class Block(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm((WIDTH,)), nn.LayerNorm((WIDTH,))
-        self.query, self.key, self.value = (nn.Dense(WIDTH, WIDTH) for _ in range(3))
+        self.query, self.value = nn.Dense(WIDTH, WIDTH), nn.Dense(WIDTH, WIDTH)
+        # a bias would have a gradient of 0, of which Adam makes steps out of rounding
+        self.key = nn.Dense(WIDTH, WIDTH, has_bias=False)
         self.out = nn.Dense(WIDTH, WIDTH)
         self.up, self.down = nn.Dense(WIDTH, 4 * WIDTH), nn.Dense(4 * WIDTH, WIDTH)
 

@@ -353,8 +353,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "axis": (lambda: ops.ReduceScatter()(ms.Tensor([1.0])), ValueError, "divisible by the 2 ranks"),
     "to itself": (lambda: ops.Send(0, comm.get_rank()), ValueError, "this rank"),
     "mode": (
-        lambda: ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel"),
-        NotImplementedError, "wanted 'data_parallel'",
+        lambda: ms.set_auto_parallel_context(parallel_mode="hybrid_parallel"),
+        NotImplementedError, "use 'stand_alone'",
     ),
     "device_num": (
         lambda: (

@@ -26,12 +26,14 @@ HERE = pathlib.Path(__file__).parent
 RUN = [sys.executable, "-m", "duograph.run"]
 
 
-def run(*arguments: object, **options: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, timeout: float = 60, **options: str
+) -> subprocess.CompletedProcess[str]:
     """Run `duograph run`; the output has no NUL bytes, which Open MPI prints when ranks abort."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OMPI_")} | options
     done = subprocess.run(
-        [*RUN, *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment,
-        check=False,
+        [*RUN, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
+        env=environment, check=False,
     )  # fmt: skip
     done.stdout, done.stderr = done.stdout.replace("\0", ""), done.stderr.replace("\0", "")
     return done

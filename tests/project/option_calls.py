@@ -95,7 +95,6 @@ CALLS = {
     "scipy.optimize.line_search": "scipy.optimize.line_search(lambda v: (v * v).sum(), x, -x, {})",
     "scipy.optimize.minimize": "scipy.optimize.minimize(ops.sum, x, (), 'BFGS', {})",
     "Parameter": "ms.Parameter(x, {})",
-    "nn.Cell.shard": "net.shard(((1, 1),))",
     "nn.Cell.init_parameters_data": "net.init_parameters_data({})",
     "nn.Cell.recompute": "net.recompute({})",
     "recompute": "ms.recompute(net, ops.ones((1, 2)), {})",

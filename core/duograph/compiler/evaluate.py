@@ -311,11 +311,21 @@ class _Tracing:
         writes: list[tuple[str, Value, int]] = []
         for i, (made, first) in enumerate(self.leaves):
             if i not in self.shared and made._id != first:
-                writes.append(("arg", i, self._put(made)))
+                writes.append(("arg", i, self._written(made)))
         for slot in self.ev.inputs.slots.values():
             if not slot.fresh and slot.current._id != slot.incoming._id:
-                writes.append(("state", slot.tensor, self._put(slot.current)))
+                writes.append(("state", slot.tensor, self._written(slot.current)))
         return writes
+
+    def _written(self, value: Value) -> int:
+        """Make the new value of a tensor an output of the graph, and return its position.
+
+        In a program that is divided among ranks it is an output of its own: a rank writes its part,
+        and returns the whole.
+        """
+        if self.division is not None:
+            self._index.pop(self.ev.root.value(value)._id, None)
+        return self._put(value)
 
     def _put(self, value: Value) -> int:
         """Make a value an output of the graph, unless it is one; return the output's position."""

@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..runtime_state import runtime_state
 from ..sharding.constraints import divided
 from ..sharding.layouts import Layout, check_divisible, placement_of, placements_of
-from ..sharding.mode import dividing, ranks_of_stage
+from ..sharding.mode import all_ranks, dividing
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Sharding:
 
 def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: object) -> None:
     """Divide the inputs, outputs and Parameters of a Cell, in place of an earlier division."""
-    ranks = ranks_of_stage()
+    ranks = all_ranks()
     if len(ranks) == 1:
         return
     owner = f"{type(cell).__name__}.shard"
@@ -84,7 +84,7 @@ def plan_parameters(owner: str, cell: Cell, plan: object) -> None:
                 RuntimeWarning, stacklevel=4,
             )  # fmt: skip
             continue
-        placement = placement_of(f"{owner}: {name}", strategy, ranks_of_stage())
+        placement = placement_of(f"{owner}: {name}", strategy, all_ranks())
         check_divisible(f"{owner}: Parameter {parameter.name}", parameter.shape, placement)
         parameter._plan = placement
 

@@ -126,7 +126,9 @@ def _reduction(op: Op) -> Rule:
         axis = attributes["axis"]
         axes = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
         gone = {a % ndim for a in axes}
-        letters = _letters(ndim, *(() if combine else gone))
+        first = operands[0]
+        parts = combine is not None and first is not None and first.dtype.kind != "b"
+        letters = _letters(ndim, *(() if parts else gone))
         kept = _letters(ndim, *gone)
         if not attributes["keepdims"]:
             kept = "".join(c for i, c in enumerate(kept) if i not in gone)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..context import get_auto_parallel_context
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ShapeError
 from ..launched import launched
 from ..ranks.world import world
 from ..runtime_state import thread_state
 from .layouts import Axis, Placement, placement_of
 
-__all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "ranks_of_stage"]
+__all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "all_ranks"]
 
 _MODES = ("semi_auto_parallel", "auto_parallel")
 
@@ -26,7 +26,7 @@ def dividing() -> tuple[int, ...] | None:
         return None
     if get_auto_parallel_context("parallel_mode") not in _MODES:
         return None
-    found = ranks_of_stage()
+    found = all_ranks()
     return found if len(found) > 1 else None
 
 
@@ -38,17 +38,9 @@ def dividing_key() -> Hashable:
     return ranks, full_batch(), get_auto_parallel_context("dataset_strategy")
 
 
-def ranks_of_stage() -> tuple[int, ...]:
-    """Return the ranks of the pipeline stage of this one; all, if there is one stage."""
-    own, stages = world(), get_auto_parallel_context("pipeline_stages")
-    if own.size % stages:
-        raise ArgumentValueError(
-            f"set_auto_parallel_context: got pipeline_stages={stages} for {own.size} ranks; wanted "
-            "a number that divides them"
-        )
-    length = own.size // stages
-    first = own.rank // length * length
-    return tuple(range(first, first + length))
+def all_ranks() -> tuple[int, ...]:
+    """Return the ranks that share a program, if any are."""
+    return tuple(range(world().size))
 
 
 def full_batch() -> bool:
@@ -59,7 +51,7 @@ def full_batch() -> bool:
 
 def argument_placement(index: int, local: Sequence[int]) -> Placement:
     """Return how the argument number `index`, of which a rank passes `local`, is divided."""
-    ranks = ranks_of_stage()
+    ranks = all_ranks()
     strategy = get_auto_parallel_context("dataset_strategy")
     whole = Placement(((),) * len(local), ranks)
     if full_batch() or not local:

@@ -506,7 +506,7 @@ class Optimizer(Cell):
             )
             if self.sharding is not None:
                 made.part = self.sharding.stored(i, p)
-            found.append(made)
+            found.append(made.divided_like(p))
         return ParameterTuple(found)
 
     def _update_shape(self, i: int, parameter: Tensor) -> tuple[int, ...]:
