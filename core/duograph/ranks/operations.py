@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Operation", "Queue", "user_line"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SLICE = 5e-4  # seconds for which one operation is advanced while others run beside it
 _TEXT = 1024  # bytes of the description that ranks exchange if their calls differ
 
 
@@ -43,12 +44,16 @@ class Operation:
 
     Attributes:
         text: what it is, such as ``AllReduce(sum) of float32 (3,)``; equal on all ranks.
+        queue: the operations that run one after the other with this one.
         line: the user's line that called it, as `user_line` returns it.
         done: whether it is complete; then `result` or `error` is set.
     """
 
-    def __init__(self, group: Group, text: str, steps: Steps, compared: bool = True) -> None:
+    def __init__(
+        self, group: Group, text: str, steps: Steps, queue: Queue, compared: bool = True
+    ) -> None:
         self.group = group
+        self.queue = queue
         self.text = text
         self.line = user_line()
         self.done = False
@@ -117,20 +122,24 @@ class Operation:
 
 
 class Queue:
-    """The collectives of a group that are not complete, in the order in which they run."""
+    """Operations that run one after the other: the collectives of a group, or the messages that
+    have one direction, rank and tag.
+
+    The queues of a rank go on side by side: who waits for an operation advances the others too.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[Operation] = deque()
+        self.waiting: deque[Operation] = deque()
 
     def add(self, operation: Operation) -> None:
         """Append an operation, and start it if no other one is running."""
-        self._waiting.append(operation)
+        self.waiting.append(operation)
         self.poll()
 
     def poll(self) -> None:
         """Advance the operations without blocking."""
-        while self._waiting and self._waiting[0].advance(0.0):
-            self._waiting.popleft()
+        while self.waiting and self.waiting[0].advance(0.0):
+            self.waiting.popleft()
 
     def wait(
         self, operation: Operation, seconds: float, late: type[Exception] | None = None
@@ -145,12 +154,33 @@ class Queue:
             CommunicationError: it failed, or is not complete after `seconds`.
         """
         while not operation.done:
-            first = self._waiting[0]
-            if not first.advance(seconds):
+            first = self.waiting[0]
+            if not self._advanced(first, seconds):
                 raise first.late(seconds) if late is None else late()
-            self._waiting.popleft()
+            self.waiting.popleft()
             if first.error is not None:
                 raise first.error
         if operation.error is not None:
             raise operation.error
         return operation.result
+
+    def _advanced(self, first: Operation, seconds: float) -> bool:
+        """Advance the first operation for this time; return whether it is complete.
+
+        Raises:
+            CommunicationError: an operation of another queue has failed meanwhile.
+        """
+        world = first.group.world
+        end = time.monotonic() + seconds
+        while any(queue.waiting for queue in world.queues if queue is not self):
+            left = end - time.monotonic()
+            if first.advance(max(min(left, _SLICE), 0.0)):
+                return True
+            if left <= 0:
+                return False
+            for queue in world.queues:
+                if queue is not self:
+                    queue.poll()
+            if world.broken is not None:
+                raise world.broken
+        return first.advance(end - time.monotonic())
