@@ -427,8 +427,8 @@ _LAYERS = (
     ),
     *_rows(MOOT, "mint.distributed.barrier", ("device_ids", _BY_ENGINE, "[0]")),
     *_rows(MOOT, "mint.distributed.broadcast_object_list", ("device", _HOST, "'CPU'")),
-    *_rows(MOOT, "mint.distributed.send_object_list", ("device", _HOST)),
-    *_rows(MOOT, "mint.distributed.recv_object_list", ("device", _HOST)),
+    *_rows(MOOT, "mint.distributed.send_object_list", ("device", _HOST, "'CPU'")),
+    *_rows(MOOT, "mint.distributed.recv_object_list", ("device", _HOST, "'CPU'")),
     *_rows(WORKS, "mint.sort", ("stable", "the sort is always stable", "True", False)),
     *_rows(WORKS, "mint.argsort", ("stable", "the sort is always stable", "True", False)),
     *_rows(
