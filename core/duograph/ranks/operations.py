@@ -12,10 +12,11 @@ import os
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..backend import observers
 from ..errors import CommunicationError
 from .transfers import Steps, gathered
 
@@ -24,19 +25,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Operation", "Queue", "user_line"]
 
+
+class _Place(NamedTuple):
+    """A line of the user's source."""
+
+    file: str
+    line: int
+
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SLICE = 5e-4  # seconds for which one operation is advanced while others run beside it
 _TEXT = 1024  # bytes of the description that ranks exchange if their calls differ
 
 
-def user_line() -> str:
-    """Return " at FILE:LINE" of the innermost running line outside duograph; "" if none is."""
+def _user_place() -> _Place | None:
+    """Return the innermost running line outside duograph."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     if frame.f_code.co_filename.startswith(_PACKAGE):
-        return ""
-    return f" at {frame.f_code.co_filename}:{frame.f_lineno}"
+        return None
+    return _Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_line() -> str:
+    """Return " at FILE:LINE" of the innermost running line outside duograph; "" if none is."""
+    place = _user_place()
+    return "" if place is None else f" at {place.file}:{place.line}"
 
 
 class Operation:
@@ -55,7 +70,9 @@ class Operation:
         self.group = group
         self.queue = queue
         self.text = text
-        self.line = user_line()
+        self._place = _user_place()
+        self.line = "" if self._place is None else f" at {self._place.file}:{self._place.line}"
+        self._begin, self._sent = observers.clock(), 0
         self.done = False
         self.result: Any = None
         self.error: CommunicationError | None = None
@@ -91,15 +108,35 @@ class Operation:
                     left = end - time.monotonic() if seconds else 0.0
                     if not (self._request.wait(left) if left > 0 else self._request.test()):
                         return False
+                before = self.group.comm.sent
                 self._request = next(self._steps)
+                self._sent += self.group.comm.sent - before
         except StopIteration as finished:
             self.result = finished.value
+            self._report()
         except CommunicationError as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 (of the engine's library; it may be any)
             self._failed(CommunicationError(f"{self.where()} failed: {error}"))
         self.done = True
         return True
+
+    def _report(self) -> None:
+        """Tell the observers, if there are any, that the operation is complete."""
+        take = observers.state.take
+        if take is None:
+            return
+        spans = () if self._place is None else (self._place,)
+        detail = {"group": self.group.name, "what": self.text}
+        work = observers.Work(
+            "communication", self.kind, nbytes=self._sent, spans=spans, detail=detail
+        )
+        take(work, self._begin, observers.clock(), None)
+
+    @property
+    def kind(self) -> str:
+        """The text without dtype and shape, such as ``AllReduce(sum)``."""
+        return self.text.partition(" of ")[0]
 
     def where(self) -> str:
         """Return what is called, where and on which rank, for messages."""
@@ -153,6 +190,13 @@ class Queue:
         Raises:
             CommunicationError: it failed, or is not complete after `seconds`.
         """
+        if operation.done or late is not None:
+            return self._waited(operation, seconds, late)
+        detail = {"what": operation.text}
+        with observers.reporting("wait", f"wait for {operation.kind}", detail=detail):
+            return self._waited(operation, seconds, late)
+
+    def _waited(self, operation: Operation, seconds: float, late: type[Exception] | None) -> Any:
         while not operation.done:
             first = self.waiting[0]
             if not self._advanced(first, seconds):

@@ -24,6 +24,7 @@ from ..errors import ArgumentValueError, CommunicationError, UnsupportedOpError
 from ..launched import launched
 from ..runtime_state import thread_state
 from . import transfers
+from .counting import CountingCommunicator
 from .operations import Operation, Queue
 from .transfers import Array, Steps
 
@@ -60,7 +61,8 @@ class Group:
     """
 
     def __init__(self, world: World, name: str, ranks: tuple[int, ...], comm: Communicator) -> None:
-        self.world, self.name, self.ranks, self.comm = world, name, ranks, comm
+        self.world, self.name, self.ranks = world, name, ranks
+        self.comm = CountingCommunicator(comm)
         self.rank, self.size = comm.rank, comm.size
         self.queue = world.new_queue()
         self._messages: dict[tuple[str, int, int], Queue] = {}
