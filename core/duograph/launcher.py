@@ -10,19 +10,23 @@ from __future__ import annotations
 import argparse
 import atexit
 import ctypes
+import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from .backend.collectives import engines, unavailable
 from .launched import launched
+from .profiler.merging import merged, read_parts
 
-__all__ = ["WITH_VALUE", "add_rank_arguments", "prepare_rank", "start_ranks", "wanted_ranks"]
+__all__ = ["WITH_VALUE", "add_rank_arguments", "prepare_rank", "start_ranks", "trace_path",
+           "wanted_ranks"]  # fmt: skip
 
 # Options of msrun that mean the same here, or nothing on one machine; all take a value.
 _MSRUN = {
@@ -33,10 +37,11 @@ _MSRUN = {
     "--cluster_time_out": "seconds in which ranks must connect; here they connect at once",
     "--bind_core": "whether ranks are bound to cores; the operating system decides",
 }
-WITH_VALUE = ("-n", "--worker_num", "--local_worker_num", "--log_dir", *_MSRUN)
+WITH_VALUE = ("-n", "--worker_num", "--local_worker_num", "--log_dir", "--trace", *_MSRUN)
 
 _STOPPED_FOR = 3.0  # seconds after which a stopped rank ends the others
-_LABEL, _FOLDER = "DUOGRAPH_RANK_LABEL", "DUOGRAPH_RANK_LOGS"  # set for ranks by the launcher
+# set for ranks by the launcher
+_LABEL, _FOLDER, _TRACES = "DUOGRAPH_RANK_LABEL", "DUOGRAPH_RANK_LOGS", "DUOGRAPH_RANK_TRACES"
 
 
 def add_rank_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +60,10 @@ def add_rank_arguments(parser: argparse.ArgumentParser) -> None:
     ranks.add_argument(
         "--log_dir", metavar="FOLDER", help="write the output of rank R to FOLDER/worker_R.log"
     )
+    ranks.add_argument(
+        "--trace", metavar="FILE",
+        help="profile the program, and write one trace of all ranks for Perfetto or Chrome",
+    )  # fmt: skip
     for name, about in _MSRUN.items():
         ranks.add_argument(name, metavar="VALUE", help=f"accepted for msrun: {about}")
 
@@ -98,13 +107,37 @@ def start_ranks(size: int, options: argparse.Namespace, program: Sequence[str]) 
         reason = unavailable(spec)
         if reason is None:
             try:
-                return _watched(spec.launch(size, command), _environment(options))
+                return _traced(spec.launch(size, command), options, size)
             except FileNotFoundError as error:
                 reason = str(error)
         reasons.append(f"{spec.name}: {reason}")
     why = "; ".join(reasons) or "no engine that starts processes is installed"
     sys.stderr.write(f"duograph run: cannot start {size} ranks: {why}\n")
     return 2
+
+
+def _traced(command: Sequence[str], options: argparse.Namespace, size: int) -> int:
+    """Run a command that starts ranks; then write the trace of all of them, if it is asked for."""
+    environment = _environment(options)
+    if options.trace is None:
+        return _watched(command, environment)
+    with tempfile.TemporaryDirectory() as folder:
+        status = _watched(command, environment | {_TRACES: folder})
+        parts = read_parts(pathlib.Path(folder))
+    missing = [str(rank) for rank in range(size) if rank not in parts]
+    if missing:
+        sys.stderr.write(
+            f"duograph run: no trace of rank{'s' * (len(missing) > 1)} {', '.join(missing)}, which "
+            "did not end by itself\n"
+        )
+    if not parts:
+        return status or 1
+    try:
+        pathlib.Path(options.trace).write_text(json.dumps(merged(parts)), "utf-8")
+    except OSError as error:
+        sys.stderr.write(f"duograph run: the trace cannot be written: {error}\n")
+        return status or 1
+    return status
 
 
 def _environment(options: argparse.Namespace) -> dict[str, str]:
@@ -257,3 +290,12 @@ def prepare_rank() -> None:
             made = _Labelled(getattr(sys, name), f"[rank {found.rank}] ")
             atexit.register(made.finish)
             setattr(sys, name, made)
+
+
+def trace_path(options: argparse.Namespace) -> str | None:
+    """Return the file to which this process writes its own trace; None: it writes none."""
+    folder, found = os.environ.get(_TRACES), launched()
+    if folder is not None and found is not None:
+        return os.path.join(folder, f"{found.rank}.json")
+    path: str | None = options.trace
+    return path

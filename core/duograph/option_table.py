@@ -49,6 +49,9 @@ def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option
 
 _RANKS = "says how training steps combine the gradients of several ranks"
 _STATE = "says how ranks share the state and the update of an optimiser"
+_BY_LAUNCHER = "the launcher of the ranks connects them"
+_HOST = "objects are in host memory"
+_BY_ENGINE = "the communication engine decides"
 _ONE = "one process runs on one device, so nothing is distributed"
 # optimiser primitives; they update their Parameters in one step, as a lock would have them do
 _LOCKED_PRIMITIVES = (
@@ -416,15 +419,20 @@ _LAYERS = (
     *_rows(MOOT, "mint.nn.SyncBatchNorm", ("process_group", _ONE, "'hccl_world_group'")),
     *_rows(
         MOOT, "mint.distributed.init_process_group",
-        ("init_method", _ONE, "'tcp://127.0.0.1:1'"), ("timeout", _ONE), ("store", _ONE),
-        ("group_name", _ONE, "'world'", ""), ("pg_options", _ONE), ("device_id", _ONE, "0"),
+        ("init_method", _BY_LAUNCHER, "'tcp://127.0.0.1:1'"), ("store", _BY_LAUNCHER),
+        ("group_name", _BY_LAUNCHER, "'world'", ""), ("pg_options", _BY_ENGINE),
+        ("device_id", _BY_ENGINE, "0"),
     ),
     *_rows(
         MOOT, "mint.distributed.new_group",
-        ("timeout", _ONE), ("pg_options", _ONE), ("use_local_synchronization", _ONE, "True", False),
+        ("timeout", "the setting communication_timeout holds for all groups"),
+        ("pg_options", _BY_ENGINE),
+        ("use_local_synchronization", "only the members wait for each other", "True", False),
     ),
-    *_rows(MOOT, "mint.distributed.barrier", ("device_ids", _ONE, "[0]")),
-    *_rows(MOOT, "mint.distributed.broadcast_object_list", ("device", _ONE, "'CPU'")),
+    *_rows(MOOT, "mint.distributed.barrier", ("device_ids", _BY_ENGINE, "[0]")),
+    *_rows(MOOT, "mint.distributed.broadcast_object_list", ("device", _HOST, "'CPU'")),
+    *_rows(MOOT, "mint.distributed.send_object_list", ("device", _HOST, "'CPU'")),
+    *_rows(MOOT, "mint.distributed.recv_object_list", ("device", _HOST, "'CPU'")),
     *_rows(WORKS, "mint.sort", ("stable", "the sort is always stable", "True", False)),
     *_rows(WORKS, "mint.argsort", ("stable", "the sort is always stable", "True", False)),
     *_rows(

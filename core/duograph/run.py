@@ -8,16 +8,18 @@ its own code.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import runpy
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from . import launcher
 from .compat import install
 from .errors import DuographError
+from .profiler import profile
 from .ranks.world import end_ranks
 from .tracebacks import prepare_for_printing
 
@@ -75,12 +77,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(error), 2)
     sys.excepthook = _from_program_on
     try:
-        if options.module is not None:
-            return _run_module(options.module, rest)
-        return _run_script(options.script, rest)
+        with _recorded(launcher.trace_path(options)):
+            if options.module is not None:
+                return _run_module(options.module, rest)
+            return _run_script(options.script, rest)
     except SystemExit as ended:
         end_ranks(ended.code)
         raise
+
+
+@contextlib.contextmanager
+def _recorded(path: str | None) -> Iterator[None]:
+    """Profile the block, and write the trace to a file, also if the block raises."""
+    if path is None:
+        yield
+        return
+    with profile() as recorded:
+        try:
+            yield
+        finally:
+            recorded.stop()
+            recorded.export_chrome_trace(path)
 
 
 def _arguments_of_a_rank(options: argparse.Namespace, rest: list[str]) -> list[str]:

@@ -92,7 +92,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "index": (lambda: hal.get_device_name(9), IndexError, "wanted 0 to 0"),
     "group": (lambda: comm_func.all_reduce(ms.Tensor([1.0]), group="none"), ValueError, "'none'"),
     "reduction": (lambda: comm_func.all_reduce(ms.Tensor([1.0]), "half"), TypeError, "half"),
-    "rank": (lambda: comm_func.broadcast(ms.Tensor([1.0]), 1), ValueError, "src=1; wanted 0"),
+    "rank": (
+        lambda: comm_func.broadcast(ms.Tensor([1.0]), 1),
+        ValueError,
+        "src=1; wanted 0, the ranks",
+    ),
 }
 
 

@@ -34,8 +34,9 @@ def test_page(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
     if not wanted:
         return  # a page without Python
     (tmp_path / "page.py").write_text(script)
+    runner = ["-m", "duograph.run"] if "import mindspore" in script else []
     done = subprocess.run(
-        [sys.executable, "page.py"],
+        [sys.executable, *runner, "page.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

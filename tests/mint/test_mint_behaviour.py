@@ -173,24 +173,24 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "group of ints": (lambda: D.barrier(group=3), TypeError, "wanted a string"),  # type: ignore[arg-type]
     "reduction": (lambda: D.all_reduce(X, "mean"), TypeError, "wanted one of sum"),
     "no tensor": (lambda: D.all_reduce([1.0]), TypeError, "wanted a Tensor"),  # type: ignore[arg-type]
-    "source": (lambda: D.broadcast(X, 1), ValueError, "the only rank"),
-    "other shape": (lambda: D.all_gather_into_tensor(mint.zeros(2), X), ValueError, "the same"),
+    "source": (lambda: D.broadcast(X, 1), ValueError, "wanted 0, the ranks"),
+    "other shape": (lambda: D.all_gather_into_tensor(mint.zeros(2), X), ValueError, "wanted float"),
     "two outputs": (lambda: D.all_gather([X, X], X), TypeError, "a list of 1 Tensor"),
-    "split": (lambda: D.all_to_all_single(X, X, [1, 1]), ValueError, "with one process"),
-    "send to itself": (lambda: D.send(X, 0), ValueError, "this process"),
-    "send": (lambda: D.send(X, 1), NotImplementedError, "not built yet"),
-    "receive": (lambda: D.irecv(X, 1), NotImplementedError, "not built yet"),
-    "tag": (lambda: D.isend(X, 1, tag=2), ValueError, "tag=2"),
+    "split": (lambda: D.all_to_all_single(X, X, [1, 1]), ValueError, "wanted 1 lengths"),
+    "send to itself": (lambda: D.send(X, 0), ValueError, "this rank"),
+    "send": (lambda: D.send(X, 1), ValueError, "wanted 0, the ranks"),
+    "receive": (lambda: D.irecv(X, 1), ValueError, "src=1; wanted 0"),
+    "tag": (lambda: D.P2POp("isend", X, 1, tag=2), ValueError, "tag=2"),
     "transfers": (
-        lambda: D.batch_isend_irecv([D.P2POp(D.isend, X, 1)]), NotImplementedError, "not built",
+        lambda: D.batch_isend_irecv([D.P2POp(D.isend, X, 1)]), ValueError, "wanted 0, the ranks",
     ),
-    "objects": (lambda: D.send_object_list([1], 1), NotImplementedError, "not built yet"),
+    "objects": (lambda: D.send_object_list([1], 1), ValueError, "dst=1; wanted 0"),
     "list of objects": (lambda: D.all_gather_object([], 1), TypeError, "a list of 1"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_more_than_one_process_is_refused(name: str) -> None:
+def test_arguments_for_one_process(name: str) -> None:
     call, error, text = REFUSED[name]
     with pytest.raises(error, match=text):
         call()

@@ -108,6 +108,12 @@ CALLS = {
     "mint.distributed.new_group": "ms.mint.distributed.new_group([0], {})",
     "mint.distributed.barrier": "ms.mint.distributed.barrier({})",
     "mint.distributed.broadcast_object_list": "ms.mint.distributed.broadcast_object_list([1], {})",
+    "mint.distributed.send_object_list": (
+        "np.testing.assert_raises(ValueError, ms.mint.distributed.send_object_list, [1], 0, {})"
+    ),
+    "mint.distributed.recv_object_list": (
+        "np.testing.assert_raises(ValueError, ms.mint.distributed.recv_object_list, [1], 0, {})"
+    ),
     "mint.sort": "ms.mint.sort(x, {})",
     "mint.argsort": "ms.mint.argsort(x, {})",
     "nn.DistributedGradReducer": "nn.DistributedGradReducer(**{'parameters': [], **dict({})})",

@@ -43,8 +43,10 @@ __all__ = [
     "user_frame",
 ]
 
-# What an event can be. A "python" event is Python code that a compiled function calls.
-KINDS = ("kernel", "copy", "compile", "cache", "python")
+# What an event can be. A "python" event is Python code that a compiled function calls. A
+# "communication" lasts from the start of a collective or message to its end, while kernels may run;
+# a "wait" is the time in which the program waited for one.
+KINDS = ("kernel", "copy", "compile", "cache", "python", "communication", "wait")
 
 # The clock of all events: nanoseconds, and the clock of CLOCK_MONOTONIC in C on Linux.
 clock = time.perf_counter_ns
@@ -58,9 +60,10 @@ class Work:
     Attributes:
         kind: one of `KINDS`.
         name: the op of a kernel (a fused region is the op `region`); "to device", "from device" or
-            "between devices" of a copy; what was compiled or looked up, otherwise.
+            "between devices" of a copy; the collective; what was compiled or looked up, otherwise.
         device: such as ``"CPU:0"``; "" if no device takes part.
-        nbytes: bytes of the operands and results of a kernel, bytes of a copy; else 0.
+        nbytes: bytes of the operands and results of a kernel, of a copy, or those that a collective
+            has sent to other ranks; else 0.
         op: the op of a kernel, or None.
         types: types of the operands, then of the results; None for an absent operand.
         n_results: number of the results.

@@ -47,9 +47,6 @@ REFUSED: dict[str, dict[str, str]] = {
         _INTERNAL: "export_split_mindir",
         _THOR: "ConvertNetUtils ConvertModelUtils",
     },
-    "communication.comm_func": {
-        _SEVERAL: "all_to_all_with_output_shape all_to_all_single_with_output_shape all_to_all_v_c",
-    },
     "parallel": {
         _SEVERAL: "set_op_strategy_config",
         _STRATEGY: "rank_list_for_convert convert_checkpoint_by_rank convert_checkpoints",

@@ -9,7 +9,7 @@ Gradients are those of MindSpore's primitives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,18 @@ from ..errors import GradientError, ShapeError
 from ..ir.graph import Graph, GraphNode
 from ..op import op
 from ..ranks.buckets import start_all_reduce
+from ..ranks.operations import Operation
 from ..ranks.world import world
 from ..tensor import Tensor
 from ..types import TensorType
 from .comparison import equal
 from .creation import cast
+from .creation_functions import zeros_like
 from .elementwise import mul
 
-__all__ = ["OPTIONS", "all_gather", "all_reduce", "all_to_all", "broadcast_from", "receive",
-           "reduce_scatter", "runnable", "send"]  # fmt: skip
+__all__ = ["OPTIONS", "all_gather", "all_gather_rows", "all_reduce", "all_to_all", "barrier",
+           "broadcast_from", "receive", "receive_all", "reduce_scatter", "reduce_scatter_rows",
+           "reduce_to", "runnable", "send", "start_send", "starts"]  # fmt: skip
 
 OPTIONS: dict[str, Any] = {
     "composite": False, "graph_only": True, "host_fallback": True, "effects": (Communicates(),),
@@ -37,7 +40,7 @@ OPTIONS: dict[str, Any] = {
 
 def runnable(x: Tensor | TensorType) -> np.ndarray:
     """Return a host array with the layout that transfers need."""
-    return np.ascontiguousarray(x)
+    return np.asarray(x, order="C")  # ascontiguousarray would add an axis to 0-d arrays
 
 
 @op(name="all_reduce", **OPTIONS)
@@ -177,6 +180,114 @@ def _(x, out, dout, lengths, received, group):
     return (all_to_all(dout, lengths=received, received=lengths, group=group),)
 
 
+@op(name="all_gather_rows", **OPTIONS)
+def all_gather_rows(x: Tensor, lengths: Sequence[int], group: str):
+    """Graph op: the tensors (lengths[rank], ...) of all ranks, concatenated along axis 0."""
+
+
+@all_gather_rows.infer
+def _(x, lengths, group):
+    return TensorType.of((sum(lengths), *x.shape[1:]), x.dtype)
+
+
+@all_gather_rows.reference
+def _(x, lengths, group):
+    found = world().group("all_gather", group)
+    return found.finish(found.start_all_gather_rows(runnable(x), lengths))
+
+
+@all_gather_rows.bprop
+def _(x, out, dout, lengths, group):
+    back = reduce_scatter_rows(dout, lengths=lengths, rows=x.shape[0], reduction="sum", group=group)
+    return (back,)
+
+
+@op(name="reduce_scatter_rows", **OPTIONS)
+def reduce_scatter_rows(x: Tensor, lengths: Sequence[int], rows: int, reduction: str, group: str):
+    """Graph op: rows of the reduction of tensors: lengths[rank], which is also `rows`."""
+
+
+@reduce_scatter_rows.infer
+def _(x, lengths, rows, reduction, group):
+    return TensorType.of((rows, *x.shape[1:]), x.dtype)
+
+
+@reduce_scatter_rows.reference
+def _(x, lengths, rows, reduction, group):
+    found = world().group("reduce_scatter", group)
+    return found.finish(found.start_reduce_scatter_rows(runnable(x), lengths, reduction))
+
+
+@reduce_scatter_rows.bprop
+def _(x, out, dout, lengths, rows, reduction, group):
+    if reduction != "sum":
+        raise GradientError(f"reduce_scatter: op={reduction!r} has no gradient; wanted 'sum'")
+    return (all_gather_rows(dout, lengths=lengths, group=group),)
+
+
+@op(name="reduce_to", **OPTIONS)
+def reduce_to(x: Tensor, root: int, here: bool, reduction: str, group: str):
+    """Graph op: the reduction of the tensors of all ranks on rank `root`; elsewhere a zero (1,).
+
+    `here` is whether this rank is the root.
+    """
+
+
+@reduce_to.infer
+def _(x, root, here, reduction, group):
+    return x if here else TensorType.of((1,), x.dtype)
+
+
+@reduce_to.reference
+def _(x, root, here, reduction, group):
+    found = world().group("reduce", group)
+    out = found.finish(found.start_reduce(runnable(x), root, reduction))
+    return out if here else np.zeros(1, out.dtype)
+
+
+@reduce_to.bprop
+def _(x, out, dout, root, here, reduction, group):
+    if reduction != "sum":
+        raise GradientError(f"reduce: op={reduction!r} has no gradient; wanted 'sum'")
+    sent = dout if here else zeros_like(x)
+    return (broadcast_from([sent], root=root, group=group)[0],)
+
+
+@op(name="barrier", differentiable=False, **OPTIONS)
+def barrier(group: str):
+    """Graph op: wait for all ranks of a group. The only result is 0, which nothing reads."""
+
+
+@barrier.infer
+def _(group):
+    return (TensorType.of((), int32),)
+
+
+@barrier.reference
+def _(group):
+    world().group("barrier", group).barrier()
+    return (np.zeros((), np.int32),)
+
+
+def starts(op: Any, group: str, x: np.ndarray, attributes: Mapping[str, Any]) -> Operation:
+    """Start what one of these ops with one operand does, without waiting for it.
+
+    Args:
+        op: `all_gather`, `all_gather_rows`, `all_reduce`, `all_to_all`, `broadcast_from`,
+            `reduce_scatter`, `reduce_scatter_rows` or `reduce_to`.
+        group: name of the group, of several ranks.
+        x: the operand, C-contiguous.
+        attributes: those of the op.
+    """
+    found = world().group(op.name, group)
+    start: Callable[..., Operation] = getattr(found, f"start_{_STARTED.get(op.name, op.name)}")
+    taken = ("lengths", "received", "root", "reduction")
+    return start(x, *[attributes[name] for name in taken if name in attributes])
+
+
+_STARTED = {"broadcast_from": "broadcast", "reduce_to": "reduce"}
+
+
 # ---- comparing compiled programs -----------------------------------------------------------------
 
 
@@ -237,11 +348,12 @@ def with_comparison(graph: Graph) -> Graph:
 def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str) -> bool:
     """Add the collectives of a graph to `found`, by group; return False if it has messages."""
     for node in graph.nodes:
-        if node.op in (send, receive):
+        if node.op in (send, receive, start_send, receive_all):
             return False
         if node.op.effects == (Communicates(),):
-            kinds = ", ".join(str(graph.types[i]) for i in node.operands if i is not None)
-            options = ", ".join(f"{k}={v!r}" for k, v in sorted(node.attributes.items()))
+            shown, attributes = _compared(node.op, node.attributes)
+            kinds = ", ".join(shown(graph.types[i]) for i in node.operands if i is not None)
+            options = ", ".join(f"{k}={v!r}" for k, v in sorted(attributes.items()))
             place = "" if node.span is None else f" at {node.span.file}:{node.span.line}"
             calls = found.setdefault(node.attributes["group"], [])
             calls.append((f"{inside}{node.op.name}({kinds}) {options}", place))
@@ -249,6 +361,26 @@ def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str)
             if not _collect(each, found, f"{inside}{node.op.name}[{i}] "):
                 return False
     return True
+
+
+def _compared(
+    op: Any, attributes: Mapping[str, Any]
+) -> tuple[Callable[[Any], str], Mapping[str, Any]]:
+    """Return how an operand is shown, and the attributes, that all ranks have in common."""
+    own = _OF_THE_RANK.get(op.name)
+    if own is None:
+        return str, attributes
+    kept = {k: v for k, v in attributes.items() if k not in own}
+    if op in (reduce_scatter_rows, reduce_to):
+        return str, kept
+    return lambda t: f"{t.dtype.name} rows of {t.shape[1:]}", kept
+
+
+# Ops with attributes that may differ by rank, and those attributes.
+_OF_THE_RANK: dict[str, tuple[str, ...]] = {
+    "all_to_all": ("lengths", "received"), "all_gather_rows": (), "reduce_scatter_rows": ("rows",),
+    "reduce_to": ("here",),
+}  # fmt: skip
 
 
 # ---- messages ------------------------------------------------------------------------------------
@@ -284,3 +416,50 @@ def _(shape, dtype, source, tag, group):
 def _(shape, dtype, source, tag, group):
     like = np.empty(tuple(shape), dtype.np)
     return world().group("receive", group).receive(like, source, tag)
+
+
+@op(name="start_send", differentiable=False, **OPTIONS)
+def start_send(x: Tensor, to: int, tag: int, group: str):
+    """Graph op: start sending a copy of a tensor. The only result is 0, which nothing reads.
+
+    Later waits of this rank, and the end of the program, complete it.
+    """
+
+
+@start_send.infer
+def _(x, to, tag, group):
+    return (TensorType.of((), int32),)
+
+
+@start_send.reference
+def _(x, to, tag, group):
+    world().group("isend", group).start_send(np.array(x, order="C"), to, tag)
+    return (np.zeros((), np.int32),)
+
+
+@op(name="receive_all", differentiable=False, **OPTIONS)
+def receive_all(likes: Sequence[Tensor], sources: Sequence[int], tags: Sequence[int], group: str):
+    """Graph op: the tensors that ranks of a group send, all under way at once.
+
+    Args:
+        likes: tensors of the shapes and dtypes to receive.
+        sources: the rank that sends each.
+        tags: of the messages.
+        group: name of the group.
+    """
+
+
+@receive_all.infer
+def _(types, sources, tags, group):
+    return tuple(types)
+
+
+@receive_all.reference
+def _(arrays, sources, tags, group):
+    found = world().group("recv", group)
+    likes = [runnable(x) for x in arrays]
+    started = [
+        found.start_receive(x, source, tag)
+        for x, source, tag in zip(likes, sources, tags, strict=True)
+    ]
+    return tuple(found.finish(operation) for operation in started)

@@ -19,6 +19,7 @@ from .._locks import new_lock
 from ..backend import observers, registry
 from ..errors import ArgumentError
 from ..option_checks import check_options
+from .communication import CommunicationStep, communication_of, communication_text
 from .limits import Limits, device_limits
 from .options import ProfilerActivity, _ExperimentalConfig
 from .ranges import recorders
@@ -292,6 +293,11 @@ class profile:
         return [(number, (end - begin) / 1e9) for number, begin, end in self._window.steps]
 
     @property
+    def communication(self) -> list[CommunicationStep]:
+        """What each step sent to other ranks, and the seconds that it waited for them."""
+        return communication_of(self._window.records(), self._window.steps)
+
+    @property
     def memory(self) -> list[MemorySample]:
         """The bytes in use of each device over time, with `profile_memory`.
 
@@ -314,7 +320,7 @@ class profile:
         records = self.records()
         devices = {r.work.device for r in records if r.kind == "kernel"} if roofline else ()
         limits = {device: device_limits(device) for device in devices}
-        kept = [r for r in records if r.kind != "cache"]
+        kept = [r for r in records if r.kind not in ("cache", "communication")]
         return grouped(kept, by, sort, limits)
 
     def table(
@@ -367,6 +373,8 @@ class profile:
             for sample in self.memory:
                 peaks[sample.device] = max(peaks.get(sample.device, 0), sample.in_use)
             lines += [f"memory: {d} had up to {n / 1e6:.2f} MB in use" for d, n in peaks.items()]
+        sent = communication_text(records, self._window.steps, whole)
+        lines += [sent] if sent else []
         if self.dropped:
             lines.append(f"{self.dropped} more events were not stored (max_events)")
         return "\n".join(lines)
@@ -376,7 +384,7 @@ class profile:
         window = self._window
         return trace_document(
             window.records(), window.recorder.ranges, window.steps, window.recorder.samples,
-            window.begin, self._metadata, self._shapes,
+            window.begin, {**self._metadata, "clock": window.begin}, self._shapes,
         )  # fmt: skip
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:

@@ -182,7 +182,8 @@ def grouped(
 def own_times(records: Iterable[Record]) -> list[tuple[Record, int]]:
     """Return each event with its time in nanoseconds, without that of events inside it.
 
-    A compilation contains others, and Python code that a compiled function calls runs kernels.
+    A compilation contains others, Python code that a compiled function calls runs kernels, and
+    collectives wait.
 
     Args:
         records: in the order in which they began.
@@ -193,7 +194,7 @@ def own_times(records: Iterable[Record]) -> list[tuple[Record, int]]:
         stack = stacks.setdefault(record.thread, [])
         while stack and stack[-1][0].end <= record.begin:
             stack.pop()
-        if stack and stack[-1][0].kind in ("compile", "python"):
+        if stack and (stack[-1][0].kind in ("compile", "python") or record.kind == "wait"):
             stack[-1][1] -= record.end - record.begin
         found.append([record, record.duration])
         stack.append(found[-1])

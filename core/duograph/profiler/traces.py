@@ -86,6 +86,11 @@ def _events(
     for r in records:
         details = _details(r, shapes)
         name = op_text(r.work)
+        if r.kind == "communication":
+            yield from _in_flight(
+                r, name, us(r.begin), us(r.end), (host, tracks[r.thread]), details
+            )
+            continue
         length = (r.end - r.begin) / 1e3
         yield _span(name, r.kind, us(r.begin), length, host, tracks[r.thread], details)
         if r.device_time is not None:  # a queue runs its work one after the other
@@ -104,6 +109,20 @@ def _span(
 ) -> dict[str, Any]:
     return {"name": name, "cat": kind, "ph": "X", "ts": at, "dur": length, "pid": process,
             "tid": track, "args": args}  # fmt: skip
+
+
+def _in_flight(
+    record: Record,
+    name: str,
+    begin: float,
+    end: float,
+    place: tuple[int, int],
+    args: dict[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield the two events of a collective, which may overlap others of its thread."""
+    for phase, at in (("b", begin), ("e", end)):
+        yield {"name": name, "cat": "communication", "ph": phase, "ts": at, "pid": place[0],
+               "tid": place[1], "id": f"{record.thread}.{record.begin}", "args": args}  # fmt: skip
 
 
 def _named(kind: str, process: int, track: int, name: str) -> dict[str, Any]:

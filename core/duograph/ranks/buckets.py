@@ -8,9 +8,7 @@ have the order of `transfers.reduce_tree`, so that an element has the same bits 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +144,6 @@ def by_dtype(arrays: Sequence[Array]) -> list[list[int]]:
 
 
 LANES = 2  # buckets of a group that are under way at once
-SLICE = 5e-4  # seconds of waiting in one lane before the others are advanced
 
 
 def _lane(group: Group) -> Group:
@@ -184,25 +181,12 @@ class Started:
         """Wait for all of them.
 
         Raises:
-            CommunicationError: as `Group.finish`.
+            CommunicationError: as `Group.finish`, which advances other buckets meanwhile.
         """
         found: dict[int, Array] = {}
         for operation, positions in self.operations:
-            found.update(zip(positions, _finished(operation), strict=True))
+            found.update(zip(positions, operation.group.finish(operation), strict=True))
         return [found[i] for i in range(len(found))]
-
-
-def _finished(operation: Operation) -> list[Array]:
-    """Wait for a collective, and advance those in other lanes meanwhile; return its arrays."""
-    group, end = operation.group, time.monotonic() + settings.communication_timeout
-    while not operation.done and time.monotonic() < end:
-        with contextlib.suppress(TimeoutError):
-            group.queue.wait(operation, SLICE, late=TimeoutError)
-        group.world.poll()
-    if not operation.done:
-        raise operation.late(settings.communication_timeout)
-    found: list[Array] = group.finish(operation)
-    return found
 
 
 def start_all_reduce(

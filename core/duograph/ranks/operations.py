@@ -12,10 +12,11 @@ import os
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..backend import observers
 from ..errors import CommunicationError
 from .transfers import Steps, gathered
 
@@ -24,18 +25,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Operation", "Queue", "user_line"]
 
+
+class _Place(NamedTuple):
+    """A line of the user's source."""
+
+    file: str
+    line: int
+
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SLICE = 5e-4  # seconds for which one operation is advanced while others run beside it
 _TEXT = 1024  # bytes of the description that ranks exchange if their calls differ
 
 
-def user_line() -> str:
-    """Return " at FILE:LINE" of the innermost running line outside duograph; "" if none is."""
+def _user_place() -> _Place | None:
+    """Return the innermost running line outside duograph."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     if frame.f_code.co_filename.startswith(_PACKAGE):
-        return ""
-    return f" at {frame.f_code.co_filename}:{frame.f_lineno}"
+        return None
+    return _Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_line() -> str:
+    """Return " at FILE:LINE" of the innermost running line outside duograph; "" if none is."""
+    place = _user_place()
+    return "" if place is None else f" at {place.file}:{place.line}"
 
 
 class Operation:
@@ -43,14 +59,20 @@ class Operation:
 
     Attributes:
         text: what it is, such as ``AllReduce(sum) of float32 (3,)``; equal on all ranks.
+        queue: the operations that run one after the other with this one.
         line: the user's line that called it, as `user_line` returns it.
         done: whether it is complete; then `result` or `error` is set.
     """
 
-    def __init__(self, group: Group, text: str, steps: Steps, compared: bool = True) -> None:
+    def __init__(
+        self, group: Group, text: str, steps: Steps, queue: Queue, compared: bool = True
+    ) -> None:
         self.group = group
+        self.queue = queue
         self.text = text
-        self.line = user_line()
+        self._place = _user_place()
+        self.line = "" if self._place is None else f" at {self._place.file}:{self._place.line}"
+        self._begin, self._sent = observers.clock(), 0
         self.done = False
         self.result: Any = None
         self.error: CommunicationError | None = None
@@ -86,15 +108,35 @@ class Operation:
                     left = end - time.monotonic() if seconds else 0.0
                     if not (self._request.wait(left) if left > 0 else self._request.test()):
                         return False
+                before = self.group.comm.sent
                 self._request = next(self._steps)
+                self._sent += self.group.comm.sent - before
         except StopIteration as finished:
             self.result = finished.value
+            self._report()
         except CommunicationError as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 (of the engine's library; it may be any)
             self._failed(CommunicationError(f"{self.where()} failed: {error}"))
         self.done = True
         return True
+
+    def _report(self) -> None:
+        """Tell the observers, if there are any, that the operation is complete."""
+        take = observers.state.take
+        if take is None:
+            return
+        spans = () if self._place is None else (self._place,)
+        detail = {"group": self.group.name, "what": self.text}
+        work = observers.Work(
+            "communication", self.kind, nbytes=self._sent, spans=spans, detail=detail
+        )
+        take(work, self._begin, observers.clock(), None)
+
+    @property
+    def kind(self) -> str:
+        """The text without dtype and shape, such as ``AllReduce(sum)``."""
+        return self.text.partition(" of ")[0]
 
     def where(self) -> str:
         """Return what is called, where and on which rank, for messages."""
@@ -117,20 +159,24 @@ class Operation:
 
 
 class Queue:
-    """The collectives of a group that are not complete, in the order in which they run."""
+    """Operations that run one after the other: the collectives of a group, or the messages that
+    have one direction, rank and tag.
+
+    The queues of a rank go on side by side: who waits for an operation advances the others too.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[Operation] = deque()
+        self.waiting: deque[Operation] = deque()
 
     def add(self, operation: Operation) -> None:
         """Append an operation, and start it if no other one is running."""
-        self._waiting.append(operation)
+        self.waiting.append(operation)
         self.poll()
 
     def poll(self) -> None:
         """Advance the operations without blocking."""
-        while self._waiting and self._waiting[0].advance(0.0):
-            self._waiting.popleft()
+        while self.waiting and self.waiting[0].advance(0.0):
+            self.waiting.popleft()
 
     def wait(
         self, operation: Operation, seconds: float, late: type[Exception] | None = None
@@ -144,13 +190,41 @@ class Queue:
         Raises:
             CommunicationError: it failed, or is not complete after `seconds`.
         """
+        if operation.done or late is not None:
+            return self._waited(operation, seconds, late)
+        detail = {"what": operation.text}
+        with observers.reporting("wait", f"wait for {operation.kind}", detail=detail):
+            return self._waited(operation, seconds, late)
+
+    def _waited(self, operation: Operation, seconds: float, late: type[Exception] | None) -> Any:
         while not operation.done:
-            first = self._waiting[0]
-            if not first.advance(seconds):
+            first = self.waiting[0]
+            if not self._advanced(first, seconds):
                 raise first.late(seconds) if late is None else late()
-            self._waiting.popleft()
+            self.waiting.popleft()
             if first.error is not None:
                 raise first.error
         if operation.error is not None:
             raise operation.error
         return operation.result
+
+    def _advanced(self, first: Operation, seconds: float) -> bool:
+        """Advance the first operation for this time; return whether it is complete.
+
+        Raises:
+            CommunicationError: an operation of another queue has failed meanwhile.
+        """
+        world = first.group.world
+        end = time.monotonic() + seconds
+        while any(queue.waiting for queue in world.queues if queue is not self):
+            left = end - time.monotonic()
+            if first.advance(max(min(left, _SLICE), 0.0)):
+                return True
+            if left <= 0:
+                return False
+            for queue in world.queues:
+                if queue is not self:
+                    queue.poll()
+            if world.broken is not None:
+                raise world.broken
+        return first.advance(end - time.monotonic())

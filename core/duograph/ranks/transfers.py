@@ -19,8 +19,9 @@ import numpy as np
 
 from ..backend.collectives import Communicator, Request
 
-__all__ = ["REDUCTIONS", "Steps", "all_gather", "all_reduce", "all_to_all", "as_bytes",
-           "broadcast", "exchanged", "gathered", "reduce_scatter", "reduce_tree"]  # fmt: skip
+__all__ = ["REDUCTIONS", "Steps", "all_gather", "all_gather_rows", "all_reduce", "all_to_all",
+           "as_bytes", "broadcast", "exchanged", "gathered", "reduce", "reduce_scatter",
+           "reduce_scatter_rows", "reduce_tree"]  # fmt: skip
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Steps: TypeAlias = Generator[Request, None, Any]
@@ -75,6 +76,17 @@ def all_gather(comm: Communicator, x: Array) -> Steps:
     return out.reshape(comm.size * x.shape[0], *x.shape[1:])
 
 
+def all_gather_rows(comm: Communicator, x: Array, lengths: Sequence[int]) -> Steps:
+    """Return the arrays of all ranks along axis 0, of which rank r has `lengths[r]` rows."""
+    longest = max(lengths)
+    if longest == min(lengths):
+        return (yield from all_gather(comm, x))
+    padded = np.zeros((longest, *x.shape[1:]), x.dtype)
+    padded[: x.shape[0]] = x
+    found = yield from gathered(comm, padded)
+    return np.concatenate([part[:n] for part, n in zip(found, lengths)])
+
+
 def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, Array]:
     """Return part `rank` of every rank's x, (size, n); x is (size * n,)."""
     out = np.empty((comm.size, n), x.dtype)
@@ -115,6 +127,46 @@ def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
         return np.empty(shape, x.dtype)
     parts = yield from exchanged(comm, x.reshape(-1), n)
     return reduce_tree(list(parts), reduction).reshape(shape)
+
+
+def reduce_scatter_rows(
+    comm: Communicator, x: Array, lengths: Sequence[int], reduction: str
+) -> Steps:
+    """Return this rank's part of the reduction: `lengths[rank]` rows of axis 0."""
+    if max(lengths) == min(lengths):
+        return (yield from reduce_scatter(comm, x, reduction))
+    ends = np.cumsum([0, *lengths])
+    padded = np.zeros((comm.size, max(lengths), *x.shape[1:]), x.dtype)
+    for row, n, at in zip(padded, lengths, ends):
+        row[:n] = x[at : at + n]
+    found = yield from reduce_scatter(comm, padded, reduction)
+    return np.ascontiguousarray(found[0, : lengths[comm.rank]])
+
+
+def reduce(comm: Communicator, x: Array, root: int, reduction: str) -> Steps:
+    """Return the reduction of the arrays of all ranks on rank `root`, and x on the others."""
+    if not x.size:
+        return x
+    at_root = comm.rank == root
+    if x.nbytes <= SMALL:
+        parts = yield from _to_root(comm, x.reshape(-1), root)
+        return reduce_tree(list(parts), reduction).reshape(x.shape) if at_root else x
+    n = -(-x.size // comm.size)
+    flat = np.zeros(n * comm.size, x.dtype)
+    flat[: x.size] = x.reshape(-1)
+    parts = yield from exchanged(comm, flat, n)
+    whole = yield from _to_root(comm, reduce_tree(list(parts), reduction), root)
+    return whole.reshape(-1)[: x.size].reshape(x.shape) if at_root else x
+
+
+def _to_root(comm: Communicator, x: Array, root: int) -> Generator[Request, None, Array]:
+    """Return the arrays (n,) of all ranks, (size, n), on rank `root`; elsewhere (0, n)."""
+    ranks = comm.size if comm.rank == root else 0
+    out = np.empty((ranks, x.size), x.dtype)
+    counts = [x.nbytes if r == root else 0 for r in range(comm.size)]
+    receives = [x.nbytes if ranks else 0] * comm.size
+    yield comm.all_to_all(as_bytes(x), counts, as_bytes(out), receives)
+    return out
 
 
 def broadcast(comm: Communicator, x: Array, root: int) -> Steps:

@@ -24,6 +24,7 @@ from ..errors import ArgumentValueError, CommunicationError, UnsupportedOpError
 from ..launched import launched
 from ..runtime_state import thread_state
 from . import transfers
+from .counting import CountingCommunicator
 from .operations import Operation, Queue
 from .transfers import Array, Steps
 
@@ -60,25 +61,42 @@ class Group:
     """
 
     def __init__(self, world: World, name: str, ranks: tuple[int, ...], comm: Communicator) -> None:
-        self.world, self.name, self.ranks, self.comm = world, name, ranks, comm
+        self.world, self.name, self.ranks = world, name, ranks
+        self.comm = CountingCommunicator(comm)
         self.rank, self.size = comm.rank, comm.size
-        self.queue = Queue()
+        self.queue = world.new_queue()
+        self._messages: dict[tuple[str, int, int], Queue] = {}
 
     def start(self, text: str, steps: Steps, compared: bool = True) -> Operation:
         """Start a collective, which `finish` waits for."""
+        return self._start(Operation(self, text, steps, self.queue, compared))
+
+    def _start(self, operation: Operation) -> Operation:
         if self.world.broken is not None:
             raise self.world.broken
-        operation = Operation(self, text, steps, compared)
-        self.queue.add(operation)
+        operation.queue.add(operation)
         return operation
 
+    def _message(self, text: str, steps: Steps, key: tuple[str, int, int]) -> Operation:
+        """Start a message; those of one direction, rank and tag arrive in their order."""
+        queue = self._messages.get(key)
+        if queue is None:
+            queue = self._messages[key] = self.world.new_queue()
+        return self._start(Operation(self, text, steps, queue, compared=False))
+
     def finish(self, operation: Operation) -> Any:
-        """Wait for a collective, and return its result.
+        """Wait for a collective or message, and return its result.
 
         Raises:
             CommunicationError: ranks differ, one has ended, or the deadline has passed.
         """
-        return self.queue.wait(operation, settings.communication_timeout)
+        return operation.queue.wait(operation, settings.communication_timeout)
+
+    def close(self) -> None:
+        """End the use of this group, in which every rank takes part."""
+        for queue in (self.queue, *self._messages.values()):
+            self.world.queues.remove(queue)
+        self.comm.close()
 
     def run(self, text: str, steps: Steps, compared: bool = True) -> Any:
         """Start a collective and wait for it."""
@@ -95,33 +113,62 @@ class Group:
         """Return the reduction of the arrays of all ranks."""
         return x if self.size == 1 else self.finish(self.start_all_reduce(x, reduction))
 
+    def start_reduce(self, x: Array, root: int, reduction: str) -> Operation:
+        """Start a reduction of the arrays of all ranks for rank `root` of the group."""
+        text = f"Reduce({reduction}) to rank {root} of {_shown(x)}"
+        return self.start(text, transfers.reduce(self.comm, x, root, reduction))
+
+    def start_all_gather(self, x: Array) -> Operation:
+        """Start joining the arrays of all ranks along axis 0."""
+        return self.start(f"AllGather of {_shown(x)}", transfers.all_gather(self.comm, x))
+
     def all_gather(self, x: Array) -> Array:
         """Return the arrays of all ranks, concatenated along axis 0."""
-        if self.size == 1:
-            return x
-        return self.run(f"AllGather of {_shown(x)}", transfers.all_gather(self.comm, x))
+        return x if self.size == 1 else self.finish(self.start_all_gather(x))
+
+    def start_all_gather_rows(self, x: Array, lengths: Sequence[int]) -> Operation:
+        """Start joining arrays of different lengths; see `transfers.all_gather_rows`."""
+        text = f"AllGather of {_rows(x)}, {list(lengths)} by rank"
+        return self.start(text, transfers.all_gather_rows(self.comm, x, lengths))
+
+    def start_reduce_scatter(self, x: Array, reduction: str) -> Operation:
+        """Start a reduction of which each rank gets an equal part along axis 0."""
+        steps = transfers.reduce_scatter(self.comm, x, reduction)
+        return self.start(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
 
     def reduce_scatter(self, x: Array, reduction: str) -> Array:
         """Return this rank's part along axis 0 of the reduction."""
-        if self.size == 1:
-            return x
-        steps = transfers.reduce_scatter(self.comm, x, reduction)
-        return self.run(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
+        return x if self.size == 1 else self.finish(self.start_reduce_scatter(x, reduction))
+
+    def start_reduce_scatter_rows(
+        self, x: Array, lengths: Sequence[int], reduction: str
+    ) -> Operation:
+        """Start a reduction of which rank r gets `lengths[r]` rows."""
+        steps = transfers.reduce_scatter_rows(self.comm, x, lengths, reduction)
+        text = f"ReduceScatter({reduction}) of {_shown(x)}, {list(lengths)} rows by rank"
+        return self.start(text, steps)
+
+    def start_broadcast(self, x: Array, root: int) -> Operation:
+        """Start copying the array of rank `root` of the group."""
+        steps = transfers.broadcast(self.comm, x, root)
+        return self.start(f"Broadcast from rank {root} of {_shown(x)}", steps)
 
     def broadcast(self, x: Array, root: int) -> Array:
         """Return the array of rank `root` of the group."""
-        if self.size == 1:
-            return x
-        steps = transfers.broadcast(self.comm, x, root)
-        return self.run(f"Broadcast from rank {root} of {_shown(x)}", steps)
+        return x if self.size == 1 else self.finish(self.start_broadcast(x, root))
+
+    def start_all_to_all(
+        self, x: Array, lengths: Sequence[int], received: Sequence[int]
+    ) -> Operation:
+        """Start exchanging parts along axis 0; see `transfers.all_to_all`."""
+        steps = transfers.all_to_all(self.comm, x, lengths, received)
+        return self.start(f"AlltoAll of {_rows(x)}", steps)  # the lengths may differ by rank
 
     def all_to_all(self, x: Array, lengths: Sequence[int], received: Sequence[int]) -> Array:
         """Return parts of all ranks along axis 0; see `transfers.all_to_all`."""
         if self.size == 1:
             return x
-        steps = transfers.all_to_all(self.comm, x, lengths, received)
-        text = f"AlltoAll of {x.dtype} rows of {x.shape[1:]}"  # the lengths may differ by rank
-        return self.run(text, steps)
+        return self.finish(self.start_all_to_all(x, lengths, received))
 
     def send(self, x: Array, to: int, tag: int = 0) -> None:
         """Send an array to a rank of the group."""
@@ -129,7 +176,8 @@ class Group:
 
     def start_send(self, x: Array, to: int, tag: int = 0) -> Operation:
         """Start sending an array to a rank of the group."""
-        return self.start(f"Send of {_shown(x)} to rank {to}", _send(self.comm, x, to, tag), False)
+        text = f"Send of {_shown(x)} to rank {to}"
+        return self._message(text, _send(self.comm, x, to, tag), ("send", to, tag))
 
     def receive(self, like: Array, source: int, tag: int = 0) -> Array:
         """Return the array of `like`'s shape and dtype that a rank of the group sends."""
@@ -138,7 +186,17 @@ class Group:
     def start_receive(self, like: Array, source: int, tag: int = 0) -> Operation:
         """Start receiving an array of `like`'s shape and dtype from a rank of the group."""
         text = f"Receive of {_shown(like)} from rank {source}"
-        return self.start(text, _receive(self.comm, like, source, tag, text), False)
+        steps = _receive(self.comm, like, source, tag, text)
+        return self._message(text, steps, ("receive", source, tag))
+
+    def start_barrier(self) -> Operation:
+        """Start waiting until all ranks of the group have called this."""
+        return self.start("Barrier", _nothing())
+
+    def barrier(self) -> None:
+        """Wait until all ranks of the group have called this."""
+        if self.size > 1:
+            self.finish(self.start_barrier())
 
     def gather_bytes(self, data: bytes, text: str = "gathering bytes") -> list[bytes]:
         """Return the bytes of all ranks, which may differ in length; `text` says why."""
@@ -177,14 +235,13 @@ class Group:
             raise self.world.broken
         self.world.compared.add((self.name, text))
 
-    def barrier(self) -> None:
-        """Wait until all ranks of the group have called this."""
-        if self.size > 1:
-            self.run("Barrier", _nothing())
-
 
 def _shown(x: Array) -> str:
     return f"{x.dtype} {x.shape}"
+
+
+def _rows(x: Array) -> str:
+    return f"{x.dtype} rows of {x.shape[1:]}"
 
 
 def _nothing() -> Steps:
@@ -238,11 +295,14 @@ class World:
         machines: names of the machines by rank, None until somebody asks.
         compared: groups and texts of the programs that all their ranks have compared.
         started_buckets: how many buckets were started, by group (`ranks.buckets`).
+        queues: of the collectives and messages of all groups.
+        backends: what users call the engines of groups, by the names of these.
     """
 
     def __init__(self, engine: str, comm: Communicator) -> None:
         self.engine = engine
         self.rank, self.size = comm.rank, comm.size
+        self.queues: list[Queue] = []
         self.whole = Group(self, WORLD_NAMES[0], tuple(range(comm.size)), comm)
         self.groups: dict[str, Group] = dict.fromkeys(WORLD_NAMES, self.whole)
         self.others: dict[str, tuple[int, ...]] = {}
@@ -251,16 +311,30 @@ class World:
         self.machines: list[bytes] | None = None
         self.compared: set[tuple[str, str]] = set()
         self.started_buckets: dict[str, int] = {}
+        self.backends: dict[str, str] = {}
+
+    def new_queue(self) -> Queue:
+        """Return a new queue that every wait of this rank advances."""
+        self.queues.append(Queue())
+        return self.queues[-1]
 
     def create_group(self, name: str, ranks: Sequence[int]) -> None:
         """Form a named group of ranks; those ranks wait for each other.
+
+        Nothing happens if there is a group of this name and these ranks.
 
         Raises:
             ArgumentValueError: the name is taken, or the ranks are not different ones of the world.
         """
         members = tuple(ranks)
         if name in self.groups or name in self.others:
-            raise ArgumentValueError(f"create_group: the group {name!r} exists already")
+            found = self.ranks_of("create_group", name)
+            if found == members:
+                return
+            raise ArgumentValueError(
+                f"create_group: the group {name!r} of the ranks {list(found)} exists already; got "
+                f"rank_ids={list(members)}; wanted another name, or the same ranks"
+            )
         if not members or len(set(members)) < len(members) or not set(members) <= set(
             range(self.size)
         ):  # fmt: skip
@@ -298,9 +372,10 @@ class World:
                 f"destroy_group: got {name!r}, which is all ranks; wanted a group of create_group"
             )
         self.others.pop(name, None)
-        for key in [k for k in self.groups if k == name or k.startswith(f"{name}, lane ")]:
-            self.groups.pop(key).comm.close()
+        self.backends.pop(name, None)
         self.started_buckets.pop(name, None)
+        for key in [k for k in self.groups if k == name or k.startswith(f"{name}, lane ")]:
+            self.groups.pop(key).close()
 
     def ranks_of(self, owner: str, name: str) -> tuple[int, ...]:
         """Return the ranks of a group, to which this rank need not belong.
@@ -351,11 +426,14 @@ class World:
                 with contextlib.suppress(TimeoutError):
                     g.queue.wait(operation, 0.02, late=TimeoutError)
             ends = [(g, operation) for g, operation in ends if not operation.done]
+        for queue in self.queues:
+            while queue.waiting:
+                queue.wait(queue.waiting[0], settings.communication_timeout)
 
     def poll(self) -> None:
         """Advance what was started and is not complete, without blocking."""
-        for each in self.groups.values():
-            each.queue.poll()
+        for queue in self.queues:
+            queue.poll()
 
 
 _process_world: tuple[int, World] | None = None  # the process that made it, and the world

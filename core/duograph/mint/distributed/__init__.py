@@ -1,33 +1,24 @@
-"""Communication between processes in `duograph.mint`, which works for one process.
+"""Communication between ranks in `duograph.mint`.
 
-Users import it as `duograph.mint.distributed`. One process is a group of one rank: reductions leave
-their tensors unchanged, gathers copy them. More than one process is refused.
+Users import it as `duograph.mint.distributed`. Results are written into tensors of the caller; with
+`async_op=True` they are there after the `wait` of the handle. Ranks in arguments are those of the
+world. One process is a group of one rank: reductions leave their tensors unchanged, gathers copy.
 """
 
 from __future__ import annotations
 
 from .collectives import (
-    P2POp,
     all_gather,
     all_gather_into_tensor,
     all_gather_into_tensor_uneven,
-    all_reduce,
     all_to_all,
     all_to_all_single,
     barrier,
-    batch_isend_irecv,
     broadcast,
     gather,
-    irecv,
-    isend,
-    recv,
-    reduce,
-    reduce_scatter,
-    reduce_scatter_tensor,
-    reduce_scatter_tensor_uneven,
     scatter,
-    send,
 )  # fmt: skip
+from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from .objects import (
     all_gather_object,
     broadcast_object_list,
@@ -48,6 +39,13 @@ from .process_groups import (
     is_available,
     is_initialized,
     new_group,
+)  # fmt: skip
+from .reductions import (
+    all_reduce,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    reduce_scatter_tensor_uneven,
 )  # fmt: skip
 
 __all__ = [

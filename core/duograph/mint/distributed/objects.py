@@ -1,21 +1,35 @@
-"""Collective communication of Python objects in `duograph.mint.distributed`, for one process.
+"""Collective communication of Python objects in `duograph.mint.distributed`.
 
-`mint/distributed/__init__.py` exports these functions. The objects are put into the lists as they
-are; nothing is pickled.
+`mint/distributed/__init__.py` exports these functions. Objects travel as pickles, so ranks must
+trust each other. In a group of one rank they are put into the lists as they are.
 """
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
-from ...errors import ArgumentError, ArgumentValueError
+import numpy as np
+
+from ...errors import ArgumentError, UnsupportedSyntaxError
 from ...option_checks import check_options
-from .process_groups import only_rank, refuse_several, single
+from ...ranks.world import Group
+from .calls import in_graph, members, peer_of
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list",
     "scatter_object_list", "send_object_list",
 ]  # fmt: skip
+
+
+def _members(owner: str, group: str | None) -> Group:
+    """Return a group, for a function that cannot be part of a graph."""
+    if in_graph():
+        raise UnsupportedSyntaxError(
+            f"{owner} cannot be compiled: objects are no values of a graph. Call it outside the "
+            "compiled function"
+        )
+    return members(owner, group)
 
 
 def _list(owner: str, name: str, value: object, length: int | None = None) -> list[Any]:
@@ -26,17 +40,28 @@ def _list(owner: str, name: str, value: object, length: int | None = None) -> li
     return value
 
 
+def _pickles(objects: list[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the pickles of objects, uint8 (n,), and their lengths."""
+    found = [pickle.dumps(x) for x in objects]
+    return np.frombuffer(b"".join(found), np.uint8), np.array([len(f) for f in found], np.int64)
+
+
+def _objects(data: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> list[Any]:
+    ends = np.cumsum(lengths)
+    return [pickle.loads(data[e - n : e].tobytes()) for e, n in zip(ends, lengths, strict=True)]
+
+
 def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None) -> None:
-    """Put the objects of all processes into a list
-    (`mindspore.mint.distributed.all_gather_object`).
+    """Put the objects of all ranks into a list (`mindspore.mint.distributed.all_gather_object`).
 
     Args:
-        object_list: list of 1 element, which is replaced.
-        obj: the object of this process.
-        group: name of a group; None for all processes.
+        object_list: list of one element per rank, which are replaced.
+        obj: the object of this rank, which can be pickled.
+        group: name of a group; None for all ranks.
 
     Raises:
         TypeError: a list of another length.
+        ValueError: no such group, or this rank is no member.
 
     Examples:
         >>> from duograph import mint
@@ -45,30 +70,48 @@ def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None
         >>> out
         [{'a': 1}]
     """
-    single("all_gather_object", group)
-    _list("all_gather_object", "object_list", object_list, 1)[0] = obj
+    owner = "all_gather_object"
+    found = _members(owner, group)
+    outputs = _list(owner, "object_list", object_list, found.size)
+    if found.size == 1:
+        outputs[0] = obj
+        return
+    outputs[:] = map(pickle.loads, found.gather_bytes(pickle.dumps(obj), owner))
 
 
 def broadcast_object_list(
     object_list: list[Any], src: int = 0, group: str | None = None, device: str | None = None
 ) -> None:
-    """Copy the objects of rank `src` to all processes; with one process nothing changes
+    """Copy the objects of rank `src` of the world to all ranks
     (`mindspore.mint.distributed.broadcast_object_list`).
 
     Args:
-        object_list: list of objects.
-        src: 0, the only rank.
-        group: name of a group; None for all processes.
-        device: has no meaning with one process.
+        object_list: list of objects, of one length on all ranks; other ranks' are replaced.
+        src: rank of the world that sends.
+        group: name of a group; None for all ranks.
+        device: has no meaning here.
+
+    Raises:
+        TypeError: no list, or an empty one.
+        ValueError: `src` is no member.
 
     Examples:
         >>> from duograph import mint
         >>> mint.distributed.broadcast_object_list([1, "two"])
     """
-    check_options("mint.distributed.broadcast_object_list", device=device)
-    only_rank("broadcast_object_list", "src", src)
-    single("broadcast_object_list", group)
-    _list("broadcast_object_list", "object_list", object_list)
+    owner = "broadcast_object_list"
+    check_options(f"mint.distributed.{owner}", device=device)
+    found = _members(owner, group)
+    root = peer_of(owner, "src", src, found)
+    objects = _list(owner, "object_list", object_list)
+    if found.size == 1:
+        return
+    sends = found.rank == root
+    data, lengths = _pickles(objects) if sends else (None, np.zeros(len(objects), np.int64))
+    lengths = found.broadcast(lengths, root)
+    data = found.broadcast(np.empty(int(lengths.sum()), np.uint8) if data is None else data, root)
+    if not sends:
+        objects[:] = _objects(data, lengths)
 
 
 def gather_object(
@@ -77,17 +120,18 @@ def gather_object(
     dst: int = 0,
     group: str | None = None,
 ) -> None:
-    """Put the objects of all processes into a list at rank `dst`
+    """Put the objects of all ranks into a list at rank `dst` of the world
     (`mindspore.mint.distributed.gather_object`).
 
     Args:
-        obj: the object of this process.
-        object_gather_list: list of 1 element, which is replaced.
-        dst: 0, the only rank.
-        group: name of a group; None for all processes.
+        obj: the object of this rank, which can be pickled.
+        object_gather_list: at rank `dst` a list of one element per rank, which are replaced.
+        dst: rank of the world that receives.
+        group: name of a group; None for all ranks.
 
     Raises:
-        TypeError: a list of another length.
+        TypeError: at rank `dst` a list of another length.
+        ValueError: `dst` is no member.
 
     Examples:
         >>> from duograph import mint
@@ -96,9 +140,22 @@ def gather_object(
         >>> out
         ['a']
     """
-    only_rank("gather_object", "dst", dst)
-    single("gather_object", group)
-    _list("gather_object", "object_gather_list", object_gather_list, 1)[0] = obj
+    owner = "gather_object"
+    found = _members(owner, group)
+    root = peer_of(owner, "dst", dst, found)
+    outputs: list[Any] = []
+    if found.rank == root:
+        outputs = _list(owner, "object_gather_list", object_gather_list, found.size)
+    if found.size == 1:
+        outputs[0] = obj
+        return
+    data, lengths = _pickles([obj])
+    sizes = found.all_gather(lengths)
+    counts = [len(data) if r == root else 0 for r in range(found.size)]
+    received = sizes.tolist() if outputs else [0] * found.size
+    whole = found.all_to_all(data, counts, received)
+    if outputs:
+        outputs[:] = _objects(whole, sizes)
 
 
 def scatter_object_list(
@@ -107,17 +164,18 @@ def scatter_object_list(
     src: int = 0,
     group: str | None = None,
 ) -> None:
-    """Take this process's object from the list of rank `src`
+    """Take this rank's object from the list of rank `src` of the world
     (`mindspore.mint.distributed.scatter_object_list`).
 
     Args:
         scatter_object_output_list: list whose first element is replaced.
-        scatter_object_input_list: list of 1 object.
-        src: 0, the only rank.
-        group: name of a group; None for all processes.
+        scatter_object_input_list: at rank `src` a list of one object per rank.
+        src: rank of the world that sends.
+        group: name of a group; None for all ranks.
 
     Raises:
-        TypeError: a list of another length.
+        TypeError: an empty list, or at rank `src` a list of another length.
+        ValueError: `src` is no member.
 
     Examples:
         >>> from duograph import mint
@@ -126,36 +184,49 @@ def scatter_object_list(
         >>> out
         ['a']
     """
-    only_rank("scatter_object_list", "src", src)
-    single("scatter_object_list", group)
     owner = "scatter_object_list"
-    found = _list(owner, "scatter_object_input_list", scatter_object_input_list, 1)[0]
-    _list(owner, "scatter_object_output_list", scatter_object_output_list)[0] = found
-
-
-def _elsewhere(owner: str, values: list[Any], peer: int, group: str | None) -> Exception:
-    """Check the arguments of a transfer between two processes; return the error to raise.
-
-    There is always one, since there is only one process.
-    """
-    single(owner, group)
-    _list(owner, "object_list", values)
-    if peer == 0:
-        return ArgumentValueError(f"{owner}: got rank 0, this process; wanted another one")
-    return refuse_several(owner, f"rank {peer}")
+    found = _members(owner, group)
+    root = peer_of(owner, "src", src, found)
+    outputs = _list(owner, "scatter_object_output_list", scatter_object_output_list)
+    sends = found.rank == root
+    objects: list[Any] = []
+    if sends:
+        objects = _list(owner, "scatter_object_input_list", scatter_object_input_list, found.size)
+    if found.size == 1:
+        outputs[0] = objects[0]
+        return
+    nothing = np.zeros(0, np.uint8), np.zeros(found.size, np.int64)
+    data, sizes = _pickles(objects) if sends else nothing
+    sizes = found.broadcast(sizes, root)
+    own = int(sizes[found.rank])
+    received = [own if r == root else 0 for r in range(found.size)]
+    part = found.all_to_all(data, sizes.tolist() if sends else [0] * found.size, received)
+    outputs[0] = pickle.loads(part.tobytes())
 
 
 def send_object_list(
     object_list: list[Any], dst: int, group: str | None = None, device: str | None = None
 ) -> None:
-    """Send objects to another process: refused, there is only one
-    (`mindspore.mint.distributed.send_object_list`).
+    """Send objects to another rank (`mindspore.mint.distributed.send_object_list`).
+
+    Args:
+        object_list: list of objects, which can be pickled.
+        dst: rank of the world that receives.
+        group: name of a group; None for all ranks.
+        device: has no meaning here.
 
     Raises:
-        ValueError: `dst` is this process.
-        NotImplementedError: `dst` is another one.
+        TypeError: no list, or an empty one.
+        ValueError: `dst` is this rank or no member.
     """
-    raise _elsewhere("send_object_list", object_list, dst, group)
+    owner = "send_object_list"
+    check_options(f"mint.distributed.{owner}", device=device)
+    found = _members(owner, group)
+    objects = _list(owner, "object_list", object_list)
+    to = peer_of(owner, "dst", dst, found, other=True)
+    data, lengths = _pickles(objects)
+    found.send(lengths, to)
+    found.send(data, to)
 
 
 def recv_object_list(
@@ -164,11 +235,28 @@ def recv_object_list(
     group: str | None = None,
     device: str | None = None,
 ) -> int:
-    """Receive objects from another process: refused, there is only one
-    (`mindspore.mint.distributed.recv_object_list`).
+    """Receive objects of another rank (`mindspore.mint.distributed.recv_object_list`).
+
+    Args:
+        object_list: list of as many elements as are sent, which are replaced.
+        src: rank of the world that sends.
+        group: name of a group; None for all ranks.
+        device: has no meaning here.
+
+    Returns:
+        0.
 
     Raises:
-        ValueError: `src` is this process.
-        NotImplementedError: `src` is another one.
+        TypeError: no list, or an empty one.
+        ValueError: `src` is this rank or no member.
+        RuntimeError: another number of objects is sent, or the rank does not answer.
     """
-    raise _elsewhere("recv_object_list", object_list, src, group)
+    owner = "recv_object_list"
+    check_options(f"mint.distributed.{owner}", device=device)
+    found = _members(owner, group)
+    objects = _list(owner, "object_list", object_list)
+    source = peer_of(owner, "src", src, found, other=True)
+    lengths = found.receive(np.zeros(len(objects), np.int64), source)
+    data = found.receive(np.empty(int(lengths.sum()), np.uint8), source)
+    objects[:] = _objects(data, lengths)
+    return 0

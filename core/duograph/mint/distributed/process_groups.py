@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 from collections.abc import Sequence
 
 from ... import communication as _comm
-from ...errors import ArgumentError, ArgumentValueError, UnsupportedOpError
+from ...context import set_context
+from ...errors import ArgumentError, ArgumentValueError
 from ...option_checks import check_options
-from ...ranks.world import world
+from ...ranks.world import WORLD_NAMES, world
 
 __all__ = [
     "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
@@ -21,12 +24,6 @@ __all__ = [
 
 WORLD = _comm.HCCL_WORLD_COMM_GROUP
 _BACKENDS = ("hccl", "nccl", "mccl", "gloo")
-_backends: dict[str, str] = {}
-
-
-def refuse_several(name: str, what: str) -> UnsupportedOpError:
-    """Return the error for a call that needs more than one process."""
-    return UnsupportedOpError(f"{name}: {what} needs more than one process; not built yet")
 
 
 def name_of(owner: str, group: str | None) -> str:
@@ -37,32 +34,8 @@ def name_of(owner: str, group: str | None) -> str:
     return group or WORLD
 
 
-def single(owner: str, group: str | None) -> str:
-    """Return the name of a group of one rank.
-
-    Raises:
-        UnsupportedOpError: the group has several ranks.
-    """
-    name = name_of(owner, group)
-    if _comm.get_group_size(name) > 1:
-        raise UnsupportedOpError(
-            f"mint.distributed.{owner}: not built yet for several ranks; use ops.AllReduce, "
-            "ops.AllGather, ops.ReduceScatter, ops.Broadcast or ops.AlltoAll"
-        )
-    return name
-
-
-def only_rank(owner: str, name: str, rank: object) -> int:
-    """Return a rank if it is 0, that of the only process; raise an error otherwise."""
-    if isinstance(rank, bool) or not isinstance(rank, int):
-        raise ArgumentError(f"{owner}: got {name}={rank!r}; wanted an int")
-    if rank != 0:
-        raise ArgumentValueError(f"{owner}: got {name}={rank}; wanted 0, the only rank")
-    return rank
-
-
 def is_available() -> bool:
-    """Return whether communication is available: True, for one process.
+    """Return whether communication is available: True.
 
     Examples:
         >>> from duograph import mint
@@ -102,15 +75,17 @@ def init_process_group(
     (`mindspore.mint.distributed.init_process_group`).
 
     Args:
-        backend: name that `get_backend` returns; nothing is communicated.
-        init_method, timeout, store, group_name, pg_options, device_id: have no meaning with one
-            process.
+        backend: name that `get_backend` returns; the installed engines decide.
+        init_method, store, group_name, pg_options, device_id: have no meaning here: the launcher
+            connects the ranks.
+        timeout: `datetime.timedelta` after which a collective fails; None leaves the setting
+            `communication_timeout`.
         world_size: number of ranks, or -1 for as many as there are.
         rank: number of this rank, or -1.
 
     Raises:
+        TypeError: a `timeout` that is no `timedelta`.
         ValueError: an unknown backend, or another `world_size` or `rank` than the launcher's.
-        RuntimeError: the group exists already.
 
     Examples:
         >>> from duograph import mint
@@ -120,8 +95,8 @@ def init_process_group(
         >>> mint.distributed.destroy_process_group()
     """
     check_options(
-        "mint.distributed.init_process_group", init_method=init_method, timeout=timeout,
-        store=store, group_name=group_name, pg_options=pg_options, device_id=device_id,
+        "mint.distributed.init_process_group", init_method=init_method, store=store,
+        group_name=group_name, pg_options=pg_options, device_id=device_id,
     )  # fmt: skip
     if backend not in _BACKENDS:
         raise ArgumentValueError(
@@ -134,8 +109,14 @@ def init_process_group(
                 f"init_process_group: got {name}={given}; wanted {wanted}, as the launcher of this "
                 f"process says, or -1. `duograph run -n N script.py` starts N ranks"
             )
+    if timeout is not None:
+        if not isinstance(timeout, datetime.timedelta):
+            raise ArgumentError(
+                f"init_process_group: got timeout={timeout!r}; wanted a datetime.timedelta or None"
+            )
+        set_context(communication_timeout=timeout.total_seconds())
     _comm.init()
-    _backends[WORLD] = backend
+    own.backends[WORLD] = backend
 
 
 def destroy_process_group(group: str | None = None) -> None:
@@ -146,18 +127,15 @@ def destroy_process_group(group: str | None = None) -> None:
         ValueError: no such group.
     """
     name = name_of("destroy_process_group", group)
-    _backends.pop(name, None)
-    if name != WORLD:
+    if name not in WORLD_NAMES:
         _comm.destroy_group(name)
         return
-    for other in [n for n in _backends if n != WORLD]:
-        _backends.pop(other)
-        _comm.destroy_group(other)
+    world().backends.pop(WORLD, None)
     _comm.release()
 
 
 def get_rank(group: str | None = None) -> int:
-    """Return the number of this process in a group
+    """Return the number of this process in a group, -1 if it is no member
     (`mindspore.mint.distributed.get_rank`).
 
     Raises:
@@ -168,11 +146,12 @@ def get_rank(group: str | None = None) -> int:
         >>> mint.distributed.get_rank()
         0
     """
-    return _comm.get_rank(name_of("get_rank", group))
+    name = name_of("get_rank", group)
+    return _comm.get_rank(name) if name in world().groups else -1
 
 
 def get_world_size(group: str | None = None) -> int:
-    """Return the number of processes in a group
+    """Return the number of processes in a group, -1 if this one is no member
     (`mindspore.mint.distributed.get_world_size`).
 
     Raises:
@@ -183,7 +162,8 @@ def get_world_size(group: str | None = None) -> int:
         >>> mint.distributed.get_world_size()
         1
     """
-    return _comm.get_group_size(name_of("get_world_size", group))
+    name = name_of("get_world_size", group)
+    return _comm.get_group_size(name) if name in world().groups else -1
 
 
 def get_backend(group: str | None = None) -> str:
@@ -198,7 +178,7 @@ def get_backend(group: str | None = None) -> str:
         >>> mint.distributed.get_backend()
         'hccl'
     """
-    return _backends.get(name_of("get_backend", group), "hccl")
+    return world().backends.get(name_of("get_backend", group), "hccl")
 
 
 def new_group(
@@ -211,17 +191,20 @@ def new_group(
 ) -> str:
     """Create a group and return its name (`mindspore.mint.distributed.new_group`).
 
+    Members wait for each other. The group of some ranks is created once; other calls return it.
+
     Args:
-        ranks: the members; None for all.
-        timeout, pg_options, use_local_synchronization: have no meaning with one process.
+        ranks: the members, ranks of the world, which are sorted; None for all.
+        timeout, pg_options, use_local_synchronization: have no meaning here.
         backend: name that `get_backend` returns; default that of the world.
-        group_desc: name of the group; default one made from the ranks.
+        group_desc: name of the group; default one made of the ranks.
 
     Returns:
-        The name, by which other functions take the group.
+        The name, by which other functions take the group; this process need not be a member.
 
     Raises:
-        ValueError: ranks that do not exist.
+        TypeError: `ranks` is no list of ints.
+        ValueError: ranks that do not exist, or an unknown backend.
 
     Examples:
         >>> from duograph import mint
@@ -233,12 +216,22 @@ def new_group(
         use_local_synchronization=use_local_synchronization,
     )  # fmt: skip
     own = world()
-    members = list(range(own.size)) if ranks is None else list(ranks)
     if ranks is None and group_desc is None and backend is None:
         return WORLD
-    name = group_desc or f"1-group-{len(_backends)}"
+    if ranks is not None and (
+        not isinstance(ranks, (list, tuple)) or not all(type(r) is int for r in ranks)
+    ):
+        raise ArgumentError(f"new_group: got ranks={ranks!r}; wanted a list of ints or None")
+    if backend is not None and backend not in _BACKENDS:
+        raise ArgumentValueError(
+            f"new_group: got backend={backend!r}; wanted one of {', '.join(_BACKENDS)}"
+        )
+    called = backend or get_backend()
+    members = list(range(own.size)) if ranks is None else sorted(ranks)
+    digest = hashlib.blake2b("_".join(map(str, members)).encode(), digest_size=16).hexdigest()
+    name = group_desc or f"{called}_{len(members)}_{digest}"
     _comm.create_group(name, members)
-    _backends[name] = backend or get_backend()
+    own.backends[name] = called
     return name
 
 
@@ -247,7 +240,7 @@ def get_global_rank(group: str | None, group_rank: int) -> int:
     (`mindspore.mint.distributed.get_global_rank`).
 
     Raises:
-        ValueError: no such group, or a rank other than 0.
+        ValueError: no such group, or no such rank in it.
 
     Examples:
         >>> from duograph import mint
@@ -262,7 +255,7 @@ def get_group_rank(group: str | None, global_rank: int) -> int:
     (`mindspore.mint.distributed.get_group_rank`).
 
     Raises:
-        ValueError: no such group, or a rank other than 0.
+        ValueError: no such group, or no such rank in it.
 
     Examples:
         >>> from duograph import mint

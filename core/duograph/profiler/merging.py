@@ -1,0 +1,60 @@
+"""Joins the traces of several ranks into one, with one row of processes per rank.
+
+`duograph run -n N --trace FILE` calls it. The ranks of one machine share the clock of
+`time.perf_counter_ns`, so that times of different ranks can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["merged", "read_parts"]
+
+_DEVICES = 1000  # numbers of processes that a rank may have
+
+
+def merged(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one document of the trace documents of ranks.
+
+    Args:
+        parts: documents of `profile.trace`, by rank; at least one.
+
+    Returns:
+        A document in the trace event format of Chrome. Process `1000 * rank` is the host of a rank,
+        and those after it are its devices. Times are microseconds from the first begin of all.
+    """
+    begins = {rank: int(part["otherData"]["clock"]) for rank, part in parts.items()}
+    first = min(begins.values())
+    events: list[dict[str, Any]] = []
+    facts: dict[str, str] = {"ranks": ", ".join(map(str, sorted(parts)))}
+    for rank in sorted(parts):
+        shift = (begins[rank] - first) / 1e3
+        events += _of_rank(rank, parts[rank]["traceEvents"], shift)
+        facts |= {f"rank {rank}: {k}": v for k, v in parts[rank]["otherData"].items()}
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": facts}
+
+
+def _of_rank(rank: int, events: list[dict[str, Any]], shift: float) -> Iterator[dict[str, Any]]:
+    """Yield the events of a rank with its processes and with times that are `shift` later."""
+    numbers: dict[int, int] = {}
+    for event in events:
+        number = numbers.setdefault(event["pid"], rank * _DEVICES + len(numbers))
+        made = {**event, "pid": number}
+        if event["ph"] != "M":
+            made["ts"] = event["ts"] + shift
+        elif event["name"] == "process_name":
+            name = "" if number == rank * _DEVICES else f" {event['args']['name']}"
+            made["args"] = {"name": f"rank {rank}{name}"}
+            yield {"name": "process_sort_index", "ph": "M", "ts": 0, "pid": number, "tid": 0,
+                   "args": {"sort_index": number}}  # fmt: skip
+        if "id" in event:
+            made["id"] = f"{rank}.{event['id']}"
+        yield made
+
+
+def read_parts(folder: pathlib.Path) -> dict[int, dict[str, Any]]:
+    """Return the trace documents of a folder, ``RANK.json``, by rank."""
+    return {int(p.stem): json.loads(p.read_text("utf-8")) for p in folder.glob("*.json")}
