@@ -30,7 +30,7 @@ def run(*arguments: object, **options: str) -> subprocess.CompletedProcess[str]:
     """Run `duograph run`; the output has no NUL bytes, which Open MPI prints when ranks abort."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OMPI_")} | options
     done = subprocess.run(
-        [*RUN, *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment,
+        [*RUN, *map(str, arguments)], capture_output=True, text=True, timeout=240, env=environment,
         check=False,
     )  # fmt: skip
     done.stdout, done.stderr = done.stdout.replace("\0", ""), done.stderr.replace("\0", "")
