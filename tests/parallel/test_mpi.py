@@ -27,7 +27,7 @@ RUN = [sys.executable, "-m", "duograph.run"]
 
 
 def run(
-    *arguments: object, timeout: float = 60, **options: str
+    *arguments: object, timeout: float = 240, **options: str
 ) -> subprocess.CompletedProcess[str]:
     """Run `duograph run`; the output has no NUL bytes, which Open MPI prints when ranks abort."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OMPI_")} | options
