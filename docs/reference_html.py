@@ -215,6 +215,7 @@ class ModuleReference(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # docstrings may have changed
         name = self.arguments[0]
         objects = self.env.get_domain("py").data["objects"]
         page = self.env.docname
