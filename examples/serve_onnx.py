@@ -206,7 +206,7 @@ def draw(
         label = f"{clients} client{'s' if clients > 1 else ''}: {rates[clients]:.0f} requests/s"
         axis.plot(ordered, share, color=colour, label=label)
     axis.set(xscale="log", xlabel="milliseconds until the answer", ylabel="% of requests",
-             title="Latency over HTTP")  # fmt: skip
+             title="Latency over HTTP", ylim=(-3, 128), yticks=range(0, 101, 20))  # fmt: skip
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, loc="upper left")
     right.suptitle(title)
