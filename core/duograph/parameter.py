@@ -20,10 +20,9 @@ from .ir.basic_ops import cast_to
 from .ops.movement import identity
 from .option_checks import check_options
 from .placement import materialise
-from .ranks.world import world
 from .runtime_state import runtime_state, staged_builder
 from .sharding.layouts import Placement
-from .sharding.mode import dividing
+from .sharding.mode import dividing, own_rank
 from .tensor import Tensor, host_array, is_recorded
 
 __all__ = ["Parameter", "ParameterTuple", "Part", "whole_type"]
@@ -171,7 +170,7 @@ class Parameter(Tensor):
         placement = self._placement
         divided = placement is not None and builder is None and value.shape != self.shape
         if placement and divided and value.shape == placement.whole_shape(self.shape):
-            value = Tensor(value.asnumpy()[placement.part(value.shape, world().rank)])
+            value = Tensor(value.asnumpy()[placement.part(value.shape, own_rank())])
         if value.shape != self.shape and not slice_shape:
             raise ShapeError(
                 f"Parameter {self.name}: set_data got shape {value.shape}, wanted {self.shape} "

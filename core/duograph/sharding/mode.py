@@ -7,15 +7,19 @@ it, as ``dataset_strategy`` says; code that is compiled sees whole tensors.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from ..context import get_auto_parallel_context
 from ..errors import ShapeError
 from ..launched import launched
-from ..ranks.world import world
 from ..runtime_state import thread_state
 from .layouts import Axis, Placement, placement_of
 
-__all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "all_ranks"]
+__all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "all_ranks",
+           "own_rank"]  # fmt: skip
+
+if TYPE_CHECKING:
+    from ..ranks.world import World
 
 _MODES = ("semi_auto_parallel", "auto_parallel")
 
@@ -40,7 +44,18 @@ def dividing_key() -> Hashable:
 
 def all_ranks() -> tuple[int, ...]:
     """Return the ranks that share a program, if any are."""
-    return tuple(range(world().size))
+    return tuple(range(_world().size))
+
+
+def own_rank() -> int:
+    """Return the number of this rank."""
+    return _world().rank
+
+
+def _world() -> World:
+    from ..ranks.world import world  # `import duograph` stays fast
+
+    return world()
 
 
 def full_batch() -> bool:
