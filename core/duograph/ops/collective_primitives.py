@@ -32,16 +32,17 @@ __all__ = ["all_gather", "all_gather_rows", "all_reduce", "all_to_all", "barrier
            "receive", "receive_all", "reduce_scatter", "reduce_scatter_rows", "reduce_to", "send",
            "start_send", "starts"]  # fmt: skip
 
-_OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, Any] = {
     "composite": False, "graph_only": True, "host_fallback": True, "effects": (Communicates(),),
 }  # fmt: skip
 
 
-def _runnable(x: Tensor | TensorType) -> np.ndarray:
+def runnable(x: Tensor | TensorType) -> np.ndarray:
+    """Return a host array with the layout that transfers need."""
     return np.asarray(x, order="C")  # ascontiguousarray would add an axis to 0-d arrays
 
 
-@op(name="all_reduce", **_OPTIONS)
+@op(name="all_reduce", **OPTIONS)
 def all_reduce(inputs: Sequence[Tensor], reduction: str, group: str, size: int):
     """Graph op: the reductions of tensors over the ranks of a group.
 
@@ -61,7 +62,7 @@ def _(types, reduction, group, size):
 @all_reduce.reference
 def _(arrays, reduction, group, size):
     found = world().group("all_reduce", group)
-    started = [found.start_all_reduce(_runnable(x), reduction) for x in arrays]
+    started = [found.start_all_reduce(runnable(x), reduction) for x in arrays]
     return tuple(found.finish(operation) for operation in started)
 
 
@@ -77,7 +78,7 @@ def _(inputs, out, dout, reduction, group, size):
     )
 
 
-@op(name="all_gather", **_OPTIONS)
+@op(name="all_gather", **OPTIONS)
 def all_gather(x: Tensor, group: str, size: int):
     """Graph op: the tensors (n, ...) of all ranks, concatenated to (size * n, ...)."""
 
@@ -91,7 +92,7 @@ def _(x, group, size):
 
 @all_gather.reference
 def _(x, group, size):
-    return world().group("all_gather", group).all_gather(_runnable(x))
+    return world().group("all_gather", group).all_gather(runnable(x))
 
 
 @all_gather.bprop
@@ -99,7 +100,7 @@ def _(x, out, dout, group, size):
     return (reduce_scatter(dout, reduction="sum", group=group, size=size),)
 
 
-@op(name="reduce_scatter", **_OPTIONS)
+@op(name="reduce_scatter", **OPTIONS)
 def reduce_scatter(x: Tensor, reduction: str, group: str, size: int):
     """Graph op: the part of this rank, (n, ...), of the reduction of tensors (size * n, ...)."""
 
@@ -116,7 +117,7 @@ def _(x, reduction, group, size):
 
 @reduce_scatter.reference
 def _(x, reduction, group, size):
-    return world().group("reduce_scatter", group).reduce_scatter(_runnable(x), reduction)
+    return world().group("reduce_scatter", group).reduce_scatter(runnable(x), reduction)
 
 
 @reduce_scatter.bprop
@@ -126,7 +127,7 @@ def _(x, out, dout, reduction, group, size):
     return (all_gather(dout, group=group, size=size),)
 
 
-@op(name="broadcast_from", **_OPTIONS)
+@op(name="broadcast_from", **OPTIONS)
 def broadcast_from(inputs: Sequence[Tensor], root: int, group: str):
     """Graph op: the tensors of rank `root` of the group, on all its ranks."""
 
@@ -139,7 +140,7 @@ def _(types, root, group):
 @broadcast_from.reference
 def _(arrays, root, group):
     found = world().group("broadcast", group)
-    return tuple(found.broadcast(_runnable(x), root) for x in arrays)
+    return tuple(found.broadcast(runnable(x), root) for x in arrays)
 
 
 @broadcast_from.bprop
@@ -147,7 +148,7 @@ def _(inputs, out, dout, root, group):
     return tuple(dout)
 
 
-@op(name="all_to_all", **_OPTIONS)
+@op(name="all_to_all", **OPTIONS)
 def all_to_all(x: Tensor, lengths: Sequence[int], received: Sequence[int], group: str):
     """Graph op: parts of the tensors of all ranks, concatenated along axis 0.
 
@@ -171,7 +172,7 @@ def _(x, lengths, received, group):
 
 @all_to_all.reference
 def _(x, lengths, received, group):
-    return world().group("all_to_all", group).all_to_all(_runnable(x), lengths, received)
+    return world().group("all_to_all", group).all_to_all(runnable(x), lengths, received)
 
 
 @all_to_all.bprop
@@ -179,7 +180,7 @@ def _(x, out, dout, lengths, received, group):
     return (all_to_all(dout, lengths=received, received=lengths, group=group),)
 
 
-@op(name="all_gather_rows", **_OPTIONS)
+@op(name="all_gather_rows", **OPTIONS)
 def all_gather_rows(x: Tensor, lengths: Sequence[int], group: str):
     """Graph op: the tensors (lengths[rank], ...) of all ranks, concatenated along axis 0."""
 
@@ -192,7 +193,7 @@ def _(x, lengths, group):
 @all_gather_rows.reference
 def _(x, lengths, group):
     found = world().group("all_gather", group)
-    return found.finish(found.start_all_gather_rows(_runnable(x), lengths))
+    return found.finish(found.start_all_gather_rows(runnable(x), lengths))
 
 
 @all_gather_rows.bprop
@@ -201,7 +202,7 @@ def _(x, out, dout, lengths, group):
     return (back,)
 
 
-@op(name="reduce_scatter_rows", **_OPTIONS)
+@op(name="reduce_scatter_rows", **OPTIONS)
 def reduce_scatter_rows(x: Tensor, lengths: Sequence[int], rows: int, reduction: str, group: str):
     """Graph op: rows of the reduction of tensors: lengths[rank], which is also `rows`."""
 
@@ -214,7 +215,7 @@ def _(x, lengths, rows, reduction, group):
 @reduce_scatter_rows.reference
 def _(x, lengths, rows, reduction, group):
     found = world().group("reduce_scatter", group)
-    return found.finish(found.start_reduce_scatter_rows(_runnable(x), lengths, reduction))
+    return found.finish(found.start_reduce_scatter_rows(runnable(x), lengths, reduction))
 
 
 @reduce_scatter_rows.bprop
@@ -224,7 +225,7 @@ def _(x, out, dout, lengths, rows, reduction, group):
     return (all_gather_rows(dout, lengths=lengths, group=group),)
 
 
-@op(name="reduce_to", **_OPTIONS)
+@op(name="reduce_to", **OPTIONS)
 def reduce_to(x: Tensor, root: int, here: bool, reduction: str, group: str):
     """Graph op: the reduction of the tensors of all ranks on rank `root`; elsewhere a zero (1,).
 
@@ -240,7 +241,7 @@ def _(x, root, here, reduction, group):
 @reduce_to.reference
 def _(x, root, here, reduction, group):
     found = world().group("reduce", group)
-    out = found.finish(found.start_reduce(_runnable(x), root, reduction))
+    out = found.finish(found.start_reduce(runnable(x), root, reduction))
     return out if here else np.zeros(1, out.dtype)
 
 
@@ -252,7 +253,7 @@ def _(x, out, dout, root, here, reduction, group):
     return (broadcast_from([sent], root=root, group=group)[0],)
 
 
-@op(name="barrier", differentiable=False, **_OPTIONS)
+@op(name="barrier", differentiable=False, **OPTIONS)
 def barrier(group: str):
     """Graph op: wait for all ranks of a group. The only result is 0, which nothing reads."""
 
@@ -307,7 +308,7 @@ class Plan:
         return f"plan of {len(self.lines)}"
 
 
-@op(name="compare_collectives", differentiable=False, **_OPTIONS)
+@op(name="compare_collectives", differentiable=False, **OPTIONS)
 def compare_collectives(group: str, plan: Plan):
     """Graph op: raise an error on all ranks of a group if their programs have other collectives.
 
@@ -385,7 +386,7 @@ _OF_THE_RANK: dict[str, tuple[str, ...]] = {
 # ---- messages ------------------------------------------------------------------------------------
 
 
-@op(name="send", differentiable=False, **_OPTIONS)
+@op(name="send", differentiable=False, **OPTIONS)
 def send(x: Tensor, to: int, tag: int, group: str):
     """Graph op: send a tensor to a rank of the group; the result is the tensor."""
 
@@ -397,11 +398,11 @@ def _(x, to, tag, group):
 
 @send.reference
 def _(x, to, tag, group):
-    world().group("send", group).send(_runnable(x), to, tag)
+    world().group("send", group).send(runnable(x), to, tag)
     return x
 
 
-@op(name="receive", differentiable=False, **_OPTIONS)
+@op(name="receive", differentiable=False, **OPTIONS)
 def receive(shape: Sequence[int], dtype: DType, source: int, tag: int, group: str):
     """Graph op: the tensor of a shape and dtype that a rank of the group sends."""
 
@@ -417,7 +418,7 @@ def _(shape, dtype, source, tag, group):
     return world().group("receive", group).receive(like, source, tag)
 
 
-@op(name="start_send", differentiable=False, **_OPTIONS)
+@op(name="start_send", differentiable=False, **OPTIONS)
 def start_send(x: Tensor, to: int, tag: int, group: str):
     """Graph op: start sending a copy of a tensor. The only result is 0, which nothing reads.
 
@@ -436,7 +437,7 @@ def _(x, to, tag, group):
     return (np.zeros((), np.int32),)
 
 
-@op(name="receive_all", differentiable=False, **_OPTIONS)
+@op(name="receive_all", differentiable=False, **OPTIONS)
 def receive_all(likes: Sequence[Tensor], sources: Sequence[int], tags: Sequence[int], group: str):
     """Graph op: the tensors that ranks of a group send, all under way at once.
 
@@ -456,7 +457,7 @@ def _(types, sources, tags, group):
 @receive_all.reference
 def _(arrays, sources, tags, group):
     found = world().group("recv", group)
-    likes = [_runnable(x) for x in arrays]
+    likes = [runnable(x) for x in arrays]
     started = [
         found.start_receive(x, source, tag)
         for x, source, tag in zip(likes, sources, tags, strict=True)
