@@ -27,22 +27,25 @@ class Client(NamedTuple):
     """A package written for MindSpore.
 
     Attributes:
-        name: its program is `programs/use_NAME.py`.
+        name: its first program is `programs/use_NAME.py`.
         package: what pip installs, without its dependencies.
-        needs: the dependencies that the program needs.
+        needs: the dependencies that the programs need.
+        more: its other programs are `programs/use_NAME_MORE.py`.
     """
 
     name: str
     package: str
     needs: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
 
 CLIENTS = (
-    Client("mindcv", "mindcv==0.3.0", ("pyyaml", "tqdm", "pillow")),
+    Client("mindcv", "mindcv==0.3.0", ("pyyaml", "tqdm", "pillow"), ("epoch",)),
     Client(
         "mindone",
         "mindone==0.5.0",
         ("transformers==4.57.1", "sentencepiece", "omegaconf", "pillow", "scipy", "einops"),
+        ("pictures",),
     ),
     Client(
         "mindyolo",
@@ -91,22 +94,25 @@ def environment(client: Client) -> pathlib.Path:
 
 
 def use(client: Client) -> bool:
-    """Run the program of a client; print what it prints and whether it succeeded."""
+    """Run the programs of a client; print what they print and whether they succeeded."""
+    names = (client.name, *(f"{client.name}_{more}" for more in client.more))
+    return all([_run(client, name) for name in names])
+
+
+def _run(client: Client, name: str) -> bool:
     started = time.monotonic()
     command = [
         str(environment(client)),
         "-m",
         "duograph.run",
-        f"{HERE}/programs/use_{client.name}.py",
+        f"{HERE}/programs/use_{name}.py",
     ]
     try:
         code = subprocess.run(command, timeout=LIMIT, check=False).returncode
     except subprocess.TimeoutExpired:
         code = -1
     seconds = time.monotonic() - started
-    print(
-        f"{client.name}: {'works' if code == 0 else f'FAILS ({code})'}, {seconds:.0f} s", flush=True
-    )
+    print(f"{name}: {'works' if code == 0 else f'FAILS ({code})'}, {seconds:.0f} s", flush=True)
     return code == 0
 
 

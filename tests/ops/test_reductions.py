@@ -69,7 +69,7 @@ STYLES: dict[str, tuple[Call, Any]] = {
     "argmax": (lambda: T(X).argmax(), X.argmax()),
     "argmax keepdims": (lambda: T(M).argmax(axis=1, keepdims=True), M.argmax(1)[:, None]),
     "argmax of NaN": (lambda: T(NAN).argmax(), np.int64(1)),
-    "argmin dim": (lambda: T(X).argmin(dim=0), X.argmin(0)),
+    "argmin dim": (lambda: T(X).argmin(dim=0), X.argmin(0).astype(np.int32)),
     "std": (lambda: T(X).std(), X.std()),
     "std ddof": (lambda: T(X).std(1, 1), X.std(1, ddof=1)),
     "var dim": (lambda: T(X).var(dim=1), X.var(1, ddof=1)),

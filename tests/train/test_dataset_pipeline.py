@@ -413,7 +413,7 @@ def test_callbacks():
 
 def test_sync_wait():
     got = []
-    data = numbers(6).sync_wait("go", 2, got.append).batch(2)
+    data = numbers(6).sync_wait("go", 1, got.append).batch(2)
     iterator = data.create_dict_iterator(output_numpy=True, num_epochs=1)
     assert next(iterator)["a"].tolist() == [0, 1]
     threading.Timer(0.05, lambda: data.sync_update("go", data="x")).start()

@@ -28,8 +28,20 @@ __all__ = [
 
 # ---- values ------------------------------------------------------------------------------------
 
+
+class _Quantised(enum.Enum):
+    """Base class of QuantDtype."""
+
+    def __str__(self) -> str:
+        return str(self._name_)
+
+    def value(self) -> int:
+        """Return the number that stands for the name in files."""
+        return int(self._value_)
+
+
 _BITS = range(1, 17)
-QuantDtype = enum.Enum(  # type: ignore[misc]
+QuantDtype: Any = _Quantised(  # type: ignore[call-arg]
     "QuantDtype",
     {**{f"INT{n}": n - 1 for n in _BITS}, **{f"UINT{n}": 99 + n for n in _BITS}},
     module=__name__,
@@ -42,8 +54,6 @@ Examples:
     >>> print(ms.QuantDtype.INT8, ms.QuantDtype.INT8.value())
     INT8 7
 """
-QuantDtype.__str__ = lambda self: str(self._name_)  # type: ignore
-QuantDtype.value = lambda self: self._value_  # type: ignore[method-assign]  # a method, as there
 
 
 def frombuffer(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:

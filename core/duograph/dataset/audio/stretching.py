@@ -164,7 +164,7 @@ class PitchShift(AudioTransform):
 
     Raises:
         TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: too few samples.
+        ValueError: an argument outside its range.
 
     Examples:
         >>> import numpy as np
