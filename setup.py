@@ -42,6 +42,9 @@ class BuildExt(build_ext):
         if self.compiler.compiler_type == "unix" and not self.debug:
             # Python's own flags ask for debug information, two thirds of what would be installed.
             extension.extra_compile_args = [*extension.extra_compile_args, "-g0"]
+            if sys.platform == "linux" and "-fsanitize" not in os.environ.get("LDFLAGS", ""):
+                # Symbols of functions that only this module calls; a sanitizer names them.
+                extension.extra_link_args = [*extension.extra_link_args, "-Wl,--strip-all"]
         first, *sources = extension.sources
         cpu = extension.name == "duograph_cpu._native"
         folder = HERE / ("backend_cpu" if cpu else "backend_cuda/duograph_cuda/native")
