@@ -24,6 +24,7 @@ from .guards import callers_level
 from .history import FEW, advice, advice_on_captures
 from .key import JitKey
 from .program_cache import Compiled, Interpreted, ProgramCache
+from .waiting import shown_on_terminal
 
 if TYPE_CHECKING:
     from .function import JitFunction
@@ -117,7 +118,10 @@ class JitCall:
                 target, args = function.function, self.args
             entry: Compiled | Interpreted
             try:
-                with reporting("compile", f"compile {function._name}", repr(self.key.device)):
+                with (
+                    shown_on_terminal(function._name),
+                    reporting("compile", f"compile {function._name}", repr(self.key.device)),
+                ):
                     program = compile_program(
                         target,
                         args,

@@ -1,0 +1,54 @@
+"""Shows on a terminal that a function is being compiled, once that takes longer than a second.
+
+`jit_call` surrounds each compilation with `shown_on_terminal`. Where standard error is no terminal,
+in tests, logs and notebooks, nothing is written and no thread is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import TextIO
+
+__all__ = ["shown_on_terminal"]
+
+_DELAY = 1.0  # seconds before the first output
+_REFRESH = 0.5  # seconds between two outputs
+_CLEAR = "\r\x1b[K"  # to the beginning of the line, and erase to its end
+
+
+@contextlib.contextmanager
+def shown_on_terminal(name: str) -> Iterator[None]:
+    """Write "duograph: compiling NAME, 3 s" while the `with` block runs; erase it at the end."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        yield
+        return
+    ended = threading.Event()
+    thread = threading.Thread(
+        target=_write, args=(stream, name, ended), name="duograph-waiting", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _write(stream: TextIO, name: str, ended: threading.Event) -> None:
+    began = time.monotonic()
+    if ended.wait(_DELAY):
+        return
+    with contextlib.suppress(OSError, ValueError):  # a terminal that was closed
+        while True:
+            seconds = time.monotonic() - began
+            stream.write(f"{_CLEAR}duograph: compiling {name}, {seconds:.0f} s")
+            stream.flush()
+            if ended.wait(_REFRESH):
+                break
+        stream.write(_CLEAR)
+        stream.flush()
