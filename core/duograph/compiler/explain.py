@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 from ..frontend.state.captures import Capture
-from ..ir.graph import Graph
+from ..ir.control import host_call
+from ..ir.graph import Graph, GraphNode
 from ..pages import notebook
 from ..tensor import Tensor
 from .compiled_program import CompiledProgram
@@ -52,6 +53,7 @@ class Facts:
         reads: names of Parameters and tensors from outside whose values are inputs.
         writes: names of the Parameters, tensors, arguments and attributes that are written.
         effects: such as "io" and "random".
+        host_calls: the calls of Python code that the program makes each time, with their lines.
         captures: what the program treats as constant.
         reasons: per compilation of the function, the field of the key that differed.
         divided: layouts and communication of a program that is divided among ranks.
@@ -67,6 +69,7 @@ class Facts:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
+    host_calls: tuple[str, ...] = ()
     captures: tuple[CaptureFact, ...] = ()
     reasons: tuple[str, ...] = ()
     divided: tuple[str, ...] = ()
@@ -109,7 +112,10 @@ def facts_of(
     writes = [
         tensor_name(v) if kind == "state" else f"argument {v}" for kind, v, _ in program.writes
     ]
-    writes += [n for n in _set_names(program.graph, set()) if n not in writes]
+    host_calls = list(_host_calls(program.graph, set()))
+    names = [str(node.attributes["run"].name) for node in host_calls]
+    set_names = [name[4:] for name in names if name.startswith("set ")]
+    writes += [n for n in dict.fromkeys(set_names) if n not in writes]
     return Facts(
         name,
         arguments,
@@ -120,6 +126,11 @@ def facts_of(
         reads=tuple(reads),
         writes=tuple(writes),
         effects=tuple(sorted({type(e).__name__.lower() for e in program.graph.effects})),
+        host_calls=tuple(
+            name if node.span is None else f"{name} ({node.span})"
+            for name, node in zip(names, host_calls, strict=True)
+            if name != "tensor object"  # makes a Tensor for one of the other calls
+        ),
         captures=tuple(map(_capture_fact, program.captures.items.values())),
         reasons=tuple(reasons),
         divided=_divided(program),
@@ -149,7 +160,8 @@ class Explanation:
         facts: all of the following as plain data.
         key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
-        reads, writes, effects, reasons, line_by_line, level, kernels, seconds: see `Facts`.
+        reads, writes, effects, host_calls, reasons, line_by_line, level, kernels, seconds: see
+            `Facts`.
         divided: see `Facts`.
         graph: before optimisation; None when the function runs line by line.
     """
@@ -163,6 +175,7 @@ class Explanation:
         self.reads = list(facts.reads)
         self.writes = list(facts.writes)
         self.effects = list(facts.effects)
+        self.host_calls = list(facts.host_calls)
         self.seconds = facts.seconds
         self.divided = list(facts.divided)
         self.level = facts.level
@@ -185,6 +198,7 @@ class Explanation:
             ("reads", facts.reads),
             ("writes", facts.writes),
             ("effects", facts.effects),
+            ("calls of Python", facts.host_calls),
             ("captures", [f"{c.name} = {c.value}" for c in facts.captures]),
             ("compilations", facts.reasons),
         ):
@@ -219,23 +233,22 @@ def programs_html(name: str, programs: Sequence[Facts]) -> str:
     return title + notebook.table(head, rows, 3)
 
 
-def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
-    """Yield the names of Python attributes and items that a graph's host calls set.
+def _host_calls(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
+    """Yield the nodes of a graph and its sub-graphs that call Python code, in program order.
 
-    Includes sub-graphs; `seen` holds the ids of graphs already visited.
+    `seen` holds the ids of graphs already visited.
     """
     if id(graph) in seen:
         return
     seen.add(id(graph))
     for node in graph.nodes:
-        run = node.attributes.get("run")
-        if run is not None and run.name.startswith("set "):
-            yield run.name[4:]
+        if node.op is host_call:
+            yield node
         for inner in node.graphs:
-            yield from _set_names(inner, seen)
+            yield from _host_calls(inner, seen)
         target = node.attributes.get("target")
         if target is not None and target.graph is not None:
-            yield from _set_names(target.graph, seen)
+            yield from _host_calls(target.graph, seen)
 
 
 def tensor_name(value: Tensor) -> str:

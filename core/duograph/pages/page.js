@@ -830,6 +830,7 @@
         : [make("tr", {}, make("td", {colspan: 4, class: "hint"}, "nothing"))]))),
       ...list("Compiled for", [facts.arguments]), ...list("Reads", facts.reads),
       ...list("Writes", facts.writes), ...list("Effects", facts.effects),
+      ...list("Calls of Python", facts.host_calls),
       ...list("Why it was compiled again", facts.reasons));
   }
 
