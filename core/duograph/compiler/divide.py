@@ -1,7 +1,7 @@
-"""Divides a traced program among ranks, in the parallel modes that do so.
+"""Partitions a traced program for several ranks, in the parallel modes that do so.
 
-`compiler.evaluate` asks for a `Division` at the start of every compilation; it is None unless the
-process is one of several ranks in such a mode, and then nothing else here runs.
+`compiler.evaluate` asks for a `Division` at the start of every compilation; it is None, and nothing
+else here runs, unless the process is one of several ranks in such a mode.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Entries: TypeAlias = Sequence[tuple[str, Value]]
 
 
 class Division:
-    """How one program is divided among ranks.
+    """The partitioning of one program.
 
     Args:
-        ranks: that share it.
+        ranks: those of its mesh.
     """
 
     def __init__(self, ranks: tuple[int, ...]) -> None:
@@ -40,7 +40,7 @@ class Division:
         self._parts: list[tuple[Parameter, Placement]] = []
 
     def argument_type(self, index: int, value: Tensor) -> TensorType:
-        """Return the type of the whole of a tensor argument; `index` counts tensor arguments."""
+        """Return the global type of a tensor argument; `index` counts tensor arguments."""
         own = getattr(value, "_placement", None)
         if isinstance(value, Parameter):
             placement = own or Placement(((),) * value.ndim, self.ranks)
@@ -53,10 +53,10 @@ class Division:
     def divided(
         self, graph: Graph, entries: Entries, writes: Sequence[tuple[str, Value, int]]
     ) -> Divided:
-        """Return the graph of this rank; `take_parts` must follow.
+        """Partition a graph; return the graph of this rank. `take_parts` must follow.
 
         Args:
-            graph: of whole tensors.
+            graph: of global tensors.
             entries: the source of each input.
             writes: the tensors that the program writes, with the outputs that are their values.
         """
@@ -91,9 +91,9 @@ class Division:
         return found
 
     def take_parts(self) -> None:
-        """Replace the values of the Parameters that are divided by the parts of this rank.
+        """Replace the values of sharded Parameters by the local shards of this rank.
 
-        Every Parameter is whole until the first program is compiled that divides it.
+        A Parameter is replicated until the first program that shards it is compiled.
         """
         for parameter, placement in self._parts:
             part = placement.part(parameter._type.shape, world().rank)
@@ -104,7 +104,7 @@ class Division:
 
 
 def division() -> Division | None:
-    """Return how the program that is compiled next is divided; None: it is not."""
+    """Return the partitioning of the program that is compiled next; None: it has none."""
     ranks = dividing()
     return None if ranks is None else Division(ranks)
 

@@ -1,9 +1,9 @@
-"""Runs a program that communicates: native segments between collectives, and progress in between.
+"""Runs native segments of a program between its collectives, and polls those in flight.
 
 `execution.lower` cuts the instructions of such a program at every collective and at other steps
-that run in Python. The kernels between two cuts become one native call, with an arena of their own.
-While transfers are under way, segments are short, and after each one the transfers are advanced:
-no thread does it, because a thread would take turns with the kernels.
+that run in Python. The kernels between two cuts become one native call, with an arena of its own.
+While collectives are in flight, segments are short, and after each one the engine is polled. There
+is no progress thread, because it would compete with the kernels for cores.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .optional_methods import answer
 __all__ = ["native_segments", "polling"]
 
 START, FINISH = "start_collective", "finish_collective"
-# A segment that runs while transfers are under way ends after kernels that touch this many bytes.
+# A segment that runs while collectives are in flight ends after kernels that touch this many bytes.
 # At 10 GB/s that is about a millisecond, in which a link of 1 Gbit/s moves 125 KB.
 SEGMENT_BYTES = 8 * 2**20
 
 
 def polling(steps: Sequence[Step]) -> list[Step]:
-    """Return steps that advance the transfers under way after each kernel call."""
+    """Return steps that poll the collectives in flight after each kernel call."""
     found: list[Step] = []
     pending = 0
     for step in steps:

@@ -1,7 +1,7 @@
-"""Primitive ops: collectives of tensors that are stored as one part per rank.
+"""Primitive ops: collectives of flat shards, for the ZeRO-1 of `nn.optim.sharding`.
 
-The sharded optimiser (`nn.optim.sharding`) calls them. A part of a tensor is what `ranks.buckets`
-says: its elements in C order, divided evenly, with zeros after the last one.
+A *part* is the shard of `ranks.buckets`: the elements in C order, padded with zeros and split
+evenly, (shard length,) on each rank.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["all_gather_parts", "part_of", "reduce_scatter_parts"]
 
 
 def part_of(x: Tensor, rank: int, size: int) -> Tensor:
-    """Return the part of a tensor that one of `size` ranks owns, (part length,)."""
+    """Return the shard of a replicated tensor that one of `size` ranks owns, (shard length,)."""
     n = part_length(x.size, size)
     begin = min(rank * n, x.size)
     end = min(begin + n, x.size)
@@ -31,7 +31,7 @@ def part_of(x: Tensor, rank: int, size: int) -> Tensor:
 
 @op(name="reduce_scatter_parts", **OPTIONS)
 def reduce_scatter_parts(inputs: Sequence[Tensor], group: str, size: int):
-    """Graph op: this rank's parts, each (part length,), of the sums of tensors over ranks."""
+    """Graph op: reduce-scatter tensors into this rank's shards, each (shard length,)."""
 
 
 @reduce_scatter_parts.infer
@@ -55,11 +55,11 @@ def _(inputs, out, dout, group, size):
 def all_gather_parts(
     inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]], group: str, size: int
 ):
-    """Graph op: the tensors of which every rank has its part.
+    """Graph op: all-gather tensors from the shards of all ranks.
 
     Args:
-        inputs: this rank's parts, each (part length,).
-        shapes: shapes of the tensors.
+        inputs: this rank's shards, each (shard length,).
+        shapes: global shapes of the tensors.
     """
 
 

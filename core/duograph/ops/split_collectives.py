@@ -1,7 +1,7 @@
-"""Graph ops: the two halves of a collective, between which kernels run.
+"""Graph ops: start and wait of an asynchronous collective, between which kernels run.
 
-The pass `overlap_collectives` puts them in place of whole collectives; no program calls them. The
-value between the halves is a Python object, `ranks.buckets.Started`.
+The pass `overlap_collectives` replaces synchronous collectives by them; no program calls them. The
+handle that a start returns and a wait takes is a Python object, `ranks.buckets.Started`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["finish_collective", "start", "start_collective"]
     effects=(Communicates(),),
 )  # fmt: skip
 def start_collective(inputs: Sequence[Tensor], collective: str, options: Sequence[Any], group: str):
-    """Graph op: start a collective of some tensors in a group; the result stands for it.
+    """Graph op: start a collective of some tensors in a group; return its handle.
 
     Args:
-        collective: name of the whole collective; see `start`.
+        collective: name of the synchronous collective; see `start`.
         options: the reduction, or the shapes of the gathered tensors.
         group: name of the group.
     """
@@ -44,7 +44,7 @@ def _(types, collective, options, group):
     effects=(Communicates(),),
 )  # fmt: skip
 def finish_collective(started: Tensor, shapes: Sequence[Any], dtype: DType):
-    """Graph op: wait for a collective that was started; return its tensors."""
+    """Graph op: wait for a started collective; return its tensors."""
 
 
 @finish_collective.infer
@@ -55,7 +55,7 @@ def _(started, shapes, dtype):
 def start(
     collective: str, options: Sequence[Any], group: str, arrays: Sequence[Any]
 ) -> buckets.Started:
-    """Start a collective of host arrays in a group, by the name of the whole one."""
+    """Start a collective of host arrays in a group, by the name of the synchronous one."""
     found = world().group(collective, group)
     if collective == "all_gather_parts":
         return buckets.start_all_gather(found, arrays, [tuple(s) for s in options], True)

@@ -1,4 +1,6 @@
-"""Pass: starts collectives as soon as their operands are known, and waits where results are read.
+"""Pass: overlaps communication and computation by splitting collectives.
+
+A collective starts as soon as its operands are computed; the wait is where its results are read.
 
     %2 = neg(%0)                     %2 = neg(%0)
     %3 = exp(%1)                     %7 = start_collective(%2)
@@ -8,11 +10,11 @@
                                      %6 = add(%4, %4)
                                      %5, = finish_collective(%8)
 
-Collectives of one kind that follow each other form a run. Its tensors are put in buckets in the
-order in which the program computes them, so that a gradient does not wait for those of earlier
-layers. Starts keep their order, and stay behind every other collective and input or output that
-was before them; so all ranks still start the same collectives in the same order. What reads the
-results is sorted by the bucket that it needs, up to the next node with effects.
+Consecutive collectives of one kind form a run. Its tensors are put in buckets in the order in
+which the program computes them, so that a gradient does not wait for those of earlier layers.
+Starts keep their order, and stay after every other collective, input or output that preceded them;
+so all ranks still start the same collectives in the same order. Readers of results are sorted by
+the bucket that they need, up to the next node with effects.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ BUCKET_BYTES = 2 * 2**20
 
 
 class _Item(NamedTuple):
-    """One tensor of a collective: when its operand is known, operand, result, its own option."""
+    """One tensor of a collective: when its operand is ready, operand, result, its own option."""
 
     ready: int
     operand: int
@@ -48,7 +50,7 @@ class _Item(NamedTuple):
 
 
 class _Run:
-    """Collectives of one kind that follow each other, with no other effect in between.
+    """Consecutive collectives of one kind, with no other effect in between.
 
     Attributes:
         key: op, group, and options that all have in common.
@@ -72,11 +74,11 @@ class _Overlap:
     """Builds the graph with split collectives.
 
     Attributes:
-        starts: nodes to insert behind the node of an index (-1: before all), by index.
-        finishes: waits to insert, each with the index of a node behind which all its readers are.
-        ready: index of the node behind which a value is known.
-        earliest: index of the node behind which the next start may be.
-        run: collectives of one kind that were found so far, with nothing that reads their results.
+        starts: nodes to insert after the node of an index (-1: before all), by index.
+        finishes: waits to insert, each with the index of a node after which all its readers are.
+        ready: index of the node that computes a value.
+        earliest: index of the node after which the next start may be.
+        run: the current run of collectives, whose results nothing has read so far.
     """
 
     def __init__(self, source: Graph) -> None:
@@ -119,7 +121,7 @@ class _Overlap:
         self.run.results.update(node.results)
 
     def _end_run(self, last: int) -> None:
-        """Split the collectives of the run, whose last node is not behind index `last`."""
+        """Split the collectives of the run, whose last node is not after index `last`."""
         run, self.run = self.run, None
         if run is None:
             return
@@ -164,7 +166,7 @@ class _Overlap:
         return len(self.types) - 1
 
     def _ordered(self) -> list[GraphNode]:
-        """Return all nodes: starts at their places, waits before what reads their results."""
+        """Return all nodes in their new order, with each wait before the readers of its results."""
         nodes = self.source.nodes
         pending = sorted(self.finishes, key=lambda f: f[1])  # stable
         made = list(self.starts.get(-1, []))
@@ -185,7 +187,7 @@ class _Overlap:
 
 
 def _by_need(block: Sequence[GraphNode], waits: Sequence[GraphNode]) -> list[GraphNode]:
-    """Return nodes and waits in an order in which a node is before the waits it does not need.
+    """Return nodes and waits, ordered so that a node precedes the waits that it does not need.
 
     Nodes that need the same waits keep their order, and so do all starts.
     """

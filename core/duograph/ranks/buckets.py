@@ -1,9 +1,10 @@
 """Collectives of several arrays at once, which travel as one message.
 
-A *part* of an array is what one rank owns of it: its elements in C order, divided evenly among the
-ranks, with zeros after the last one, `part_length` elements for each rank. A bucket is laid out by
-rank: part 0 of all arrays, then part 1, and so on, so that one exchange reduces all of it. The sums
-have the order of `transfers.reduce_tree`, so that an element has the same bits in every bucket.
+A *part* of an array is the flat shard that one rank owns: the elements in C order, padded with
+zeros to a multiple of the number of ranks and split evenly, `part_length` elements per rank. A
+bucket is laid out by rank: shard 0 of all arrays, then shard 1, and so on, so that one exchange
+reduces all of it. The sums have the order of `transfers.reduce_tree`, so that an element has the
+same bits in every bucket.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Started", "part_length", "start_all_gather", "start_all_reduce",
 
 
 def part_length(size: int, ranks: int) -> int:
-    """Return the number of elements that each of `ranks` owns of an array of `size` elements."""
+    """Return the length of the flat shards of an array of `size` elements, padding included."""
     return -(-size // ranks)
 
 
@@ -40,12 +41,12 @@ def shown(arrays: Sequence[Array]) -> str:
 
 
 def packed(arrays: Sequence[Array], ranks: int) -> Array:
-    """Return a bucket of arrays of one dtype, (ranks, sum of their part lengths)."""
+    """Return a bucket of arrays of one dtype, (ranks, sum of their shard lengths)."""
     lengths = [part_length(x.size, ranks) for x in arrays]
     out = np.empty((ranks, sum(lengths)), arrays[0].dtype)
     at = 0
     for x, n in zip(arrays, lengths, strict=True):
-        whole = x.size // n if n else 0  # ranks whose part has no padding
+        whole = x.size // n if n else 0  # ranks whose shard has no padding
         flat = x.reshape(-1)
         out[:whole, at : at + n] = flat[: whole * n].reshape(whole, n)
         if whole < ranks:
@@ -57,9 +58,9 @@ def packed(arrays: Sequence[Array], ranks: int) -> Array:
 
 
 def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
-    """Return arrays of one dtype one after the other, and where each begins.
+    """Return the flat concatenation of arrays of one dtype, and the offset of each.
 
-    Each begins at a multiple of 64 bytes, and the length is a multiple of `ranks`; gaps are zeros.
+    Offsets are multiples of 64 bytes, and the length is a multiple of `ranks`; padding is zeros.
     """
     step = max(64 // arrays[0].itemsize, 1)
     begins = [0]
@@ -86,14 +87,14 @@ def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
 
 
 def split_parts(flat: Array, shapes: Sequence[tuple[int, ...]], ranks: int) -> list[Array]:
-    """Return this rank's part of each array, from its row of a bucket."""
+    """Return this rank's shard of each array, from its row of a bucket."""
     lengths = [part_length(int(np.prod(s, dtype=np.int64)), ranks) for s in shapes]
     ends = np.cumsum([0, *lengths])
     return [flat[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction: str) -> Steps:
-    """Return this rank's parts, each (part_length,), of the reductions of arrays of one dtype."""
+    """Reduce-scatter arrays of one dtype; return this rank's shards, each (part_length,)."""
     bucket = packed(arrays, comm.size)
     n = bucket.shape[1]
     mine = bucket.reshape(-1)
@@ -106,7 +107,7 @@ def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction:
 def all_gather_parts(
     comm: Communicator, parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]
 ) -> Steps:
-    """Return the arrays of these shapes whose parts the ranks have; `parts` are of one dtype."""
+    """All-gather arrays of these shapes; `parts` are this rank's shards, of one dtype."""
     mine = parts[0] if len(parts) == 1 else np.concatenate(parts)
     bucket = yield from gathered(comm, np.ascontiguousarray(mine))
     return unpacked(bucket, shapes)
@@ -115,7 +116,7 @@ def all_gather_parts(
 def all_reduce_bucket(
     comm: Communicator, arrays: Sequence[Array], reduction: str, engine_sums: bool = False
 ) -> Steps:
-    """Return the reductions of arrays of one dtype over ranks, on all of them."""
+    """All-reduce arrays of one dtype."""
     shapes = [x.shape for x in arrays]
     if len(arrays) == 1:
         return [(yield from all_reduce(comm, arrays[0], reduction, engine_sums))]
@@ -143,11 +144,11 @@ def by_dtype(arrays: Sequence[Array]) -> list[list[int]]:
     return list(found.values())
 
 
-LANES = 2  # buckets of a group that are under way at once
+LANES = 2  # buckets of a group that are in flight at once
 
 
 def _lane(group: Group) -> Group:
-    """Return the group, or a copy with a queue of its own: each in turn.
+    """Return the group, or a copy with a queue of its own, alternately.
 
     The messages of a bucket follow each other. So that the link is not idle between them, the next
     bucket is in another lane. All ranks start buckets in the same order, and so in the same lanes.
@@ -172,7 +173,7 @@ def _nothing() -> Steps:
 
 
 class Started:
-    """Collectives of buckets that were started together; `finish` returns their arrays in order."""
+    """Bucket collectives that were started together; `finish` returns their arrays in order."""
 
     def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
         self.operations = operations
@@ -192,9 +193,9 @@ class Started:
 def start_all_reduce(
     group: Group, arrays: Sequence[Array], reduction: str, beside: bool = False
 ) -> Started:
-    """Start the reductions of arrays over the ranks of a group, one collective per dtype.
+    """Start to all-reduce arrays in a group, one collective per dtype.
 
-    `beside`, here and below: it may be under way at the same time as others.
+    `beside`, here and below: it may be in flight together with others.
     """
     group, operations = _lane(group) if beside else group, []
     for positions in by_dtype(arrays):
@@ -209,7 +210,7 @@ def start_all_reduce(
 def start_reduce_scatter(
     group: Group, arrays: Sequence[Array], reduction: str, beside: bool = False
 ) -> Started:
-    """Start the reductions of which this rank gets its parts, one collective per dtype."""
+    """Start to reduce-scatter arrays, one collective per dtype."""
     group, operations = _lane(group) if beside else group, []
     for positions in by_dtype(arrays):
         some = [arrays[i] for i in positions]
@@ -225,7 +226,7 @@ def start_all_gather(
     shapes: Sequence[tuple[int, ...]],
     beside: bool = False,
 ) -> Started:
-    """Start gathering arrays of which each rank has its part, one collective per dtype."""
+    """Start to all-gather arrays from this rank's shards, one collective per dtype."""
     group, operations = _lane(group) if beside else group, []
     for positions in by_dtype(parts):
         some, wanted = [parts[i] for i in positions], [shapes[i] for i in positions]

@@ -1,4 +1,4 @@
-"""Says in code that is being compiled how values are divided; other code runs unchanged.
+"""Sharding constraints on values of code that is being compiled; other code runs unchanged.
 
 `Cell.shard`, `Primitive.shard`, `parallel.shard` and `ops.reshard` call these functions. The op is
 found by its name, because the base of the primitive classes, which families of ops import, needs
@@ -21,7 +21,7 @@ __all__ = ["constrained", "divided"]
 
 
 def constrained(owner: str, x: Tensor, placement: Placement) -> Any:
-    """Return `x`; in code that is compiled for several ranks it is divided as `placement` says.
+    """Return `x`, constrained to `placement` in code that is compiled for several ranks.
 
     Raises:
         ShapeError: the placement does not fit the shape; `owner` is what asked for it.
@@ -33,7 +33,7 @@ def constrained(owner: str, x: Tensor, placement: Placement) -> Any:
 
 
 def divided(owner: str, values: Sequence[Any], placements: Sequence[Placement]) -> tuple[Any, ...]:
-    """Return arguments or results of which the tensors are divided, in order, as layouts say.
+    """Return arguments or results whose tensors are constrained, in order, to the placements.
 
     Raises:
         ArgumentError: another number of tensors than layouts.

@@ -1,12 +1,12 @@
-"""How ops may be divided: an index equation for each op, in one table.
+"""Sharding rules: an einsum-like equation of the dimensions of each op, in one table.
 
-``"ij,jk->ik"`` names the axes of operands and results. A small letter is an axis along which all
-tensors that have it may be divided alike; a capital letter, or a dot, is an axis that must be
-whole. A small letter that no result has is summed over, so that results of divided operands are
-partial sums. An absent operand, and one without axes, is the empty text.
+``"ij,jk->ik"`` names the axes of operands and results. All tensors with the same small letter may
+be sharded along it, over the same mesh axes; an axis with a capital letter, or a dot, must not be
+sharded. A small letter that no result has is contracted, so that sharded operands give partial
+sums. An absent operand, and one without axes, is the empty text.
 
-Element-wise ops and reductions have an equation by what they declare. An op that has none is
-replaced by its body where it has one; else it runs on whole tensors.
+The equations of element-wise ops and reductions follow from what these ops declare. An op without
+an equation is replaced by its body; without a body either, it runs replicated on global tensors.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Equation:
 
     Attributes:
         operands, results: the letters of each.
-        linear: groups of operands in which the op is linear together, such as both of an addition:
+        linear: groups of operands in which the op is jointly linear, such as both of an addition:
             if all of one group are partial sums, so are the results.
-        combine: how partial results combine: "sum", "max" or "min".
+        combine: the reduction that completes partial results: "sum", "max" or "min".
         added: operands to which the sum over a small letter is added; they must be partial too.
     """
 
@@ -46,7 +46,7 @@ class Equation:
 
     @property
     def divisible(self) -> bool:
-        """Whether any axis may be divided."""
+        """Whether any axis may be sharded."""
         return any(c.islower() for letters in (*self.operands, *self.results) for c in letters)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ def _shape(t: TensorType | None) -> tuple[int, ...]:
 
 
 def _along(*groups: tuple[int, ...]) -> Rule:
-    """All tensors have the same axes, and `axis` (`axes`) stays whole."""
+    """All tensors have the same axes, and `axis` (`axes`) stays unsharded."""
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         whole = attributes["axis"] if "axis" in attributes else attributes["axes"]
@@ -118,7 +118,7 @@ def _arg(operands: Types, results: Types, attributes: Attributes) -> Equation:
 
 
 def _reduction(op: Op) -> Rule:
-    """A reduction along `axis`: sums over divided axes are partial."""
+    """A reduction along `axis`: results over sharded axes are partial."""
     combine = {"+": "sum", "max": "max", "min": "min"}.get(str(op.traits.reduction))
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -153,7 +153,7 @@ def _transpose(operands: Types, results: Types, attributes: Attributes) -> Equat
 
 
 def _reshape(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """The slowest axis of each group of axes that are joined or divided may be divided."""
+    """The slowest axis of each group of axes that are merged or split may be sharded."""
     a, b = _shape(operands[0]), _shape(results[0])
     left, right = ["."] * len(a), ["."] * len(b)
     if 0 in a:
@@ -170,7 +170,7 @@ def _reshape(operands: Types, results: Types, attributes: Attributes) -> Equatio
             else:
                 j += 1
                 n *= b[j]
-        # axes of size 1 before the slowest cannot be divided; skip them on both sides
+        # axes of size 1 before the slowest cannot be sharded; skip them on both sides
         while first_i < i and a[first_i] == 1:
             first_i += 1
         while first_j < j and b[first_j] == 1:
@@ -235,7 +235,7 @@ def _layer_norm_grad(operands: Types, results: Types, attributes: Attributes) ->
 
 
 def _slice(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """Axes that are taken in full may be divided."""
+    """Axes that are taken in full may be sharded."""
     x = _shape(operands[0])
     partly = [i for i, s in enumerate(attributes["strides"]) if s != 1]
     out = _shape(results[0])
@@ -283,7 +283,7 @@ def _channels(*linear: tuple[int, ...]) -> Rule:
 
 
 def _rows(*whole: int) -> Rule:
-    """The last axes of all tensors stay whole, all axes before are batches."""
+    """The last axes of all tensors stay unsharded, all axes before are batch axes."""
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         def letters(t: TensorType | None, count: int) -> str:
@@ -382,7 +382,7 @@ def _unknown(operands: Types, results: Types) -> Equation:
 
 
 def equation_of(node: GraphNode, types: Sequence[ValueType]) -> Equation:
-    """Return the equation of a call; one of whole tensors for an op that has none."""
+    """Return the equation of a call; for an op that has none, the one without sharded axes."""
     operands: list[Any] = [None if i is None else types[i] for i in node.operands]
     results: list[Any] = [types[i] for i in node.results]
     rule = _rule_of(node.op)
@@ -402,11 +402,11 @@ _SHAPES = {
 def localized(
     node: GraphNode, operands: Sequence[ValueType | None], results: Sequence[ValueType]
 ) -> Attributes:
-    """Return the attributes of a call on the parts of one rank.
+    """Return the attributes of a call on the local shards of a rank.
 
     Args:
-        node: the call on whole tensors.
-        operands, results: the types of the parts.
+        node: the call on global tensors.
+        operands, results: the types of the local shards.
     """
     attributes = dict(node.attributes)
     (out, *_) = results

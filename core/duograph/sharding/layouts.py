@@ -1,8 +1,8 @@
-"""How a tensor is divided among ranks: `Layout` and strategies of users, and `Placement`.
+"""Sharding specifications: `Layout` and strategies of users, and `Placement`.
 
 A mesh axis is written as what it does to rank numbers, (stride, size): the ranks along it are
 ``stride`` apart. Layouts of different device matrices can then be compared, and one of axes
-(8,) is a refinement of (2, 4). Axes of size 1 divide nothing and are left out.
+(8,) is a refinement of (2, 4). Axes of size 1 shard nothing and are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Axis(NamedTuple):
-    """An axis of the mesh of ranks: `size` ranks that are `stride` positions apart."""
+    """A mesh axis: `size` ranks that are `stride` positions apart."""
 
     stride: int
     size: int
@@ -39,10 +39,10 @@ Axes = tuple[Axis, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """How a tensor is divided.
+    """The sharding of a tensor over a mesh of ranks.
 
     Attributes:
-        dims: per axis of the tensor the mesh axes that divide it, the slowest first.
+        dims: per axis of the tensor the mesh axes that shard it, the slowest first.
         ranks: the rank at each position of the mesh.
         names: names of mesh axes.
     """
@@ -52,15 +52,15 @@ class Placement:
     names: tuple[tuple[Axis, str], ...] = ()
 
     def whole_shape(self, local: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of the tensor of which a rank holds a part of this shape."""
+        """Return the global shape of a tensor from the shape of its local shards."""
         return tuple(n * _count(axes) for n, axes in zip(local, self.dims, strict=True))
 
     def local_shape(self, whole: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of the part that a rank holds of a tensor of this shape."""
+        """Return the shape of the local shards of a tensor of this global shape."""
         return tuple(n // _count(axes) for n, axes in zip(whole, self.dims, strict=True))
 
     def part(self, whole: Sequence[int], rank: int) -> tuple[slice, ...]:
-        """Return the slices of a tensor that a rank holds."""
+        """Return the slices of a global tensor that are the local shard of a rank."""
         at = self.ranks.index(rank)
         found = []
         for n, axes in zip(whole, self.dims, strict=True):
@@ -77,16 +77,17 @@ def _count(axes: Axes) -> int:
 
 
 class Layout:
-    """How tensors are divided among ranks that form a matrix (`mindspore.parallel.Layout`).
+    """The sharding of a tensor over a mesh of ranks (`mindspore.parallel.Layout`).
 
     Args:
-        device_matrix: sizes of the mesh of ranks, such as ``(2, 4)``. Rank numbers grow fastest
+        device_matrix: sizes of the mesh axes, such as ``(2, 4)``. Rank numbers grow fastest
             along the last axis.
-        alias_name: a name for each axis of the mesh.
+        alias_name: a name for each mesh axis.
         rank_list: the ranks in row-major order of the mesh; default 0, 1, ...
 
     Called with one name, tuple of names or ``"None"`` per axis of a tensor, it returns the layout
-    of that tensor. ``"None"`` leaves the axis whole. A name may be used once.
+    of that tensor. ``"None"`` leaves the axis unsharded. A name may be used once; the tensor is
+    replicated along mesh axes that are not used.
 
     Raises:
         TypeError: an argument of another type.
@@ -121,7 +122,7 @@ class Layout:
         self._map: tuple[str | tuple[str, ...], ...] | None = None
 
     def __call__(self, *tensor_map: str | tuple[str, ...]) -> Layout:
-        """Return the layout of a tensor whose axes are divided along these axes of the mesh."""
+        """Return the layout of a tensor whose axes are sharded over these mesh axes."""
         used: set[str] = set()
         for entry in tensor_map:
             for name in entry if isinstance(entry, tuple) else (entry,):
@@ -142,7 +143,7 @@ class Layout:
         return made
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the layout as a dict; ``tensor_map`` counts mesh axes from the last, -1 is whole.
+        """Return the layout as a dict; ``tensor_map`` counts mesh axes from the last, -1 is none.
 
         Raises:
             ValueError: the layout was not called with the axes of a tensor.
@@ -224,8 +225,8 @@ def _check_mesh(device_matrix: object, alias_name: object) -> None:
 def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placement:
     """Return the placement that a Layout, or a strategy such as ``(2, 1)``, stands for.
 
-    A strategy says into how many parts each axis of a tensor is divided; its numbers take the
-    digits of the rank number from the slowest.
+    A strategy is the number of shards along each axis of a tensor; its numbers take the mesh axes
+    from the slowest on.
 
     Raises:
         ArgumentError: neither a Layout nor a tuple of ints.
@@ -241,8 +242,8 @@ def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placemen
         return found
     if not isinstance(strategy, tuple) or not all(type(n) is int for n in strategy):
         raise ArgumentError(
-            f"{owner}: got {strategy!r}; wanted a Layout, or a tuple of ints: the number of parts "
-            "of each axis"
+            f"{owner}: got {strategy!r}; wanted a Layout, or a tuple of ints: the number of shards "
+            "along each axis"
         )
     dims, left = [], len(ranks)
     for n in strategy:
@@ -273,7 +274,7 @@ def placements_of(owner: str, strategies: object, ranks: Sequence[int]) -> tuple
 
 
 def check_divisible(owner: str, shape: Sequence[int], placement: Placement) -> None:
-    """Raise ShapeError unless a placement has the rank of a tensor and divides its axes evenly."""
+    """Raise ShapeError unless a placement fits the axes of a tensor and shards them evenly."""
     if len(placement.dims) != len(shape):
         raise ShapeError(
             f"{owner}: got a layout of {len(placement.dims)} axes for a tensor of shape "
@@ -295,7 +296,7 @@ class Mesh:
 
     Attributes:
         ranks: the rank at each position.
-        axes: the axes, none of which is divided further, the slowest first.
+        axes: the mesh axes, none of which is split further, the slowest first.
     """
 
     def __init__(self, placements: Iterable[Placement], ranks: Sequence[int]) -> None:
@@ -316,7 +317,7 @@ class Mesh:
             if large % small:
                 raise ArgumentValueError(
                     f"Layout: the layouts of one program divide {len(self.ranks)} ranks into "
-                    f"{large} and into {small} neighbours, which are no parts of each other; "
+                    f"{large} and into {small} neighbours, which do not nest; "
                     "wanted device matrices of which one refines the other"
                 )
         self.axes = tuple(Axis(b, a // b) for a, b in itertools.pairwise(chain))
@@ -328,7 +329,7 @@ class Mesh:
                     self._names.setdefault(part, name if len(parts) == 1 else f"{name}[{i}]")
 
     def parts(self, axis: Axis) -> Axes:
-        """Return the axes of the mesh that an axis of a layout consists of."""
+        """Return the axes of this mesh that an axis of a layout consists of."""
         return tuple(a for a in self.axes if axis.stride <= a.stride < axis.stride * axis.size)
 
     def refined(self, placement: Placement) -> tuple[Axes, ...]:
@@ -341,11 +342,11 @@ class Mesh:
         return f"axis {self.axes.index(axis)}" if found is None else found
 
     def coordinate(self, axis: Axis, rank: int) -> int:
-        """Return where a rank is along an axis."""
+        """Return the coordinate of a rank along a mesh axis."""
         return self.ranks.index(rank) // axis.stride % axis.size
 
     def group(self, axes: Axes, rank: int) -> tuple[int, ...]:
-        """Return the ranks that differ from one only along some axes, the first axis slowest."""
+        """Return the ranks that differ from one only along some mesh axes, the first slowest."""
         at = self.ranks.index(rank)
         base = at - sum(at // a.stride % a.size * a.stride for a in axes)
         offsets = itertools.product(*(range(0, a.stride * a.size, a.stride) for a in axes))

@@ -1,7 +1,7 @@
-"""Whether programs are divided among ranks, and how their arguments are.
+"""Whether programs are partitioned for several ranks, and how their arguments are sharded.
 
-The options of `set_auto_parallel_context` decide. A rank holds a part of each argument, or all of
-it, as ``dataset_strategy`` says; code that is compiled sees whole tensors.
+The options of `set_auto_parallel_context` decide. A rank passes a local shard of each argument, or
+the global tensor, as ``dataset_strategy`` says; compiled code sees global tensors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MODES = ("semi_auto_parallel", "auto_parallel")
 
 
 def dividing() -> tuple[int, ...] | None:
-    """Return the ranks that share each compiled program, or None if none is shared."""
+    """Return the ranks for which compiled programs are partitioned; None: they are not."""
     if launched() is None and thread_state.world is None:
         return None
     if get_auto_parallel_context("parallel_mode") not in _MODES:
@@ -35,7 +35,7 @@ def dividing() -> tuple[int, ...] | None:
 
 
 def dividing_key() -> Hashable:
-    """Return what programs depend on that are divided among ranks, None for all others."""
+    """Return the cache key entry of partitioned programs; None for all others."""
     ranks = dividing()
     if ranks is None:
         return None
@@ -43,7 +43,7 @@ def dividing_key() -> Hashable:
 
 
 def all_ranks() -> tuple[int, ...]:
-    """Return the ranks that share a program, if any are."""
+    """Return all ranks, which a partitioned program runs on."""
     return tuple(range(_world().size))
 
 
@@ -59,13 +59,13 @@ def _world() -> World:
 
 
 def full_batch() -> bool:
-    """Return whether every rank passes all samples."""
+    """Return whether every rank passes the global batch."""
     strategy = get_auto_parallel_context("dataset_strategy")
     return bool(get_auto_parallel_context("full_batch")) or strategy == "full_batch"
 
 
 def argument_placement(index: int, local: Sequence[int]) -> Placement:
-    """Return how the argument number `index`, of which a rank passes `local`, is divided."""
+    """Return the placement of argument `index`; a rank passes a shard of shape `local`."""
     ranks = all_ranks()
     strategy = get_auto_parallel_context("dataset_strategy")
     whole = Placement(((),) * len(local), ranks)

@@ -1,8 +1,8 @@
-"""The pass that turns a graph of whole tensors into the graph of one rank.
+"""The SPMD partitioner: rewrites a graph of global tensors into the graph of one rank.
 
-`compiler.evaluate` calls `partition` for programs that run on several ranks in a parallel mode that
-divides tensors; no other program comes here. The result computes, from the parts of the inputs that
-the rank holds, the parts of the outputs that are asked for.
+`compiler.divide` calls `partition` for programs that run on several ranks in a parallel mode that
+shards tensors; no other program comes here. The result computes the wanted shards of the outputs
+from the local shards of the inputs.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from .report import report
 
 __all__ = ["BATCH", "Divided", "WHOLE", "partition"]
 
-# How outputs are wanted: whole; or divided along axis 0 as the inputs are. An int stands for the
+# The layout of an output: replicated, or sharded along axis 0 only, as propagated. An int names the
 # input whose layout the output must have.
 WHOLE, BATCH = "whole", "batch"
 
 
 @dataclasses.dataclass(frozen=True)
 class Divided:
-    """The graph of one rank, and what was decided.
+    """A partitioned program: the graph of one rank, and the decisions behind it.
 
     Attributes:
-        graph: of the parts.
+        graph: of local shards.
         mesh: its mesh.
-        inputs: the mesh axes of every input.
-        shapes: the whole shapes of the inputs; None for an input that is no tensor.
+        inputs: the layout of every input.
+        shapes: the global shapes of the inputs; None for an input that is no tensor.
         communications: the collectives, in program order.
-        whole: ops that run on whole tensors because they have no equation, with places.
+        whole: ops that run replicated, on global tensors, because they have no equation; each with
+            its source location.
     """
 
     graph: Graph
@@ -61,13 +62,14 @@ def partition(
     fixed: set[int],
     wanted: Sequence[str | int],
 ) -> Divided:
-    """Return the graph of this rank.
+    """Partition a graph; return the graph of this rank.
 
     Args:
-        graph: of whole tensors.
-        world: the ranks; `ranks` are those that share the program, this one included.
+        graph: of global tensors.
+        world: the ranks; `ranks` are those of the mesh, this one included.
         known: the placements of inputs, by position.
-        fixed: the inputs whose placement may not be extended; one that is not in `known` is whole.
+        fixed: the inputs whose placement propagation may not change; one that is not in `known` is
+            replicated.
         wanted: per output "whole", "batch" or the position of an input; see `BATCH`.
 
     Raises:
@@ -167,7 +169,7 @@ class _Writer:
     """Writes the graph of one rank, node by node.
 
     Attributes:
-        values: what the rank has of each value of the graph of whole tensors, and its layout.
+        values: the local shard of each value of the global graph, and its layout.
         zeros: values that are 0 everywhere, which are partial sums along any axis.
     """
 
@@ -224,7 +226,7 @@ class _Writer:
         return int(self._as(value, State(dims))._id)
 
     def _as(self, value: int, want: State) -> Any:
-        """Return a value in a layout; conversions are shared by all readers."""
+        """Return a value in a layout; all readers share a redistribution."""
         x, have = self.values[value]
         if have == want:
             return x
@@ -266,8 +268,8 @@ class _Writer:
     ) -> tuple[list[Any], frozenset[Axis], dict[str, tuple[Axis, ...]]]:
         """Return the operands of a call in the layouts that it needs.
 
-        Also the mesh axes along which partial operands make partial results, and those of letters
-        that are summed over.
+        Also the mesh axes along which partial operands make partial results, and those of
+        contracted letters.
         """
         partial = self._linear(node, equation, letters)
         inside = set("".join(equation.operands))
@@ -314,14 +316,14 @@ class _Writer:
         return frozenset(filter(passes, found))
 
     def _could_divide(self, node: GraphNode) -> bool:
-        """Return whether a call reads a value that is divided."""
+        """Return whether a call without an equation reads a value that is sharded or partial."""
         states = (self.values[i][1] for i in node.operands if i is not None)
         return not has_equation(node.op) and any(s.used or s.partial for s in states)
 
     def _check(
         self, node: GraphNode, given: Sequence[Any], attributes: Any, results: Sequence[ValueType]
     ) -> None:
-        """Assert that the op infers the types of the parts that its equation says."""
+        """Assert that the op infers the local types that its equation says."""
         found = node.op.result_types(tuple(given), attributes)
         kinds = list(found) if isinstance(found, tuple) else [found]
         assert kinds == list(results), (node.op.name, str(equation_of(node, self.graph.types)),
@@ -333,7 +335,7 @@ def _of(letters: dict[str, tuple[Axis, ...]], text: str) -> Dims:
 
 
 def _local(kind: ValueType, dims: Dims) -> ValueType:
-    """Return the type of the part of a tensor that a rank holds."""
+    """Return the type of a local shard of a tensor."""
     if not isinstance(kind, TensorType):
         return kind
     shape = list(kind.shape)

@@ -1,8 +1,8 @@
-"""Decides along which mesh axes every value of a graph is divided, from those that are known.
+"""Sharding propagation: from the layouts that are known to those of all values of a graph.
 
-Each call passes the axes of its operands on to its results and back, as its equation says, until
-nothing changes. Axes that are known are never taken back, so the order matters only where two ask
-for the same mesh axis: then the one of the larger tensor gets it.
+Layouts propagate through each call, from operands to results and back, as its equation says, until
+a fixed point. Shardings are only added, never removed, so the order matters only where two tensor
+axes ask for the same mesh axis: then the one of the larger tensor gets it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .layouts import Axes
 
 __all__ = ["Dims", "divided_letters", "propagate"]
 
-Dims = tuple[Axes, ...]  # per axis of a tensor the mesh axes that divide it
+Dims = tuple[Axes, ...]  # per axis of a tensor the mesh axes that shard it
 
 
 def propagate(graph: Graph, dims: dict[int, Dims], fixed: set[int]) -> list[Equation]:
-    """Add the axes of all values to `dims`, which holds those known; return the equations.
+    """Add the propagated layouts to `dims`, which holds the known ones; return the equations.
 
     Args:
-        graph: of whole tensors.
-        dims: by value id; a value that is missing is divided along no axis so far.
-        fixed: the values whose axes may not change.
+        graph: of global tensors.
+        dims: by value id; a value that is missing is replicated so far.
+        fixed: the values whose layouts may not change.
     """
     equations = [equation_of(node, graph.types) for node in graph.nodes]
     steps = [(n, e) for n, e in zip(graph.nodes, equations) if e.divisible]
@@ -69,7 +69,7 @@ def _step(
 def divided_letters(
     node: GraphNode, equation: Equation, types: Sequence[ValueType], dims: dict[int, Dims]
 ) -> dict[str, Axes]:
-    """Return the mesh axes along which a call divides each letter of its equation."""
+    """Return the mesh axes over which a call shards each letter of its equation."""
     wanted: dict[str, tuple[int, Axes]] = {}
     sizes: dict[str, set[int]] = {}
     for value, text in _tensors(node, equation):
@@ -112,5 +112,5 @@ def _tensors(node: GraphNode, equation: Equation) -> Iterator[tuple[int, str]]:
 
 
 def parts_of(dims: Dims) -> int:
-    """Return into how many parts a tensor is divided."""
+    """Return the number of shards of a tensor."""
     return math.prod(a.size for axes in dims for a in axes)

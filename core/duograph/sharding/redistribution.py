@@ -1,8 +1,8 @@
-"""Changes the layout of a value: inserts slices and collectives into a graph that is being built.
+"""Resharding: inserts slices and collectives that change the layout of a value.
 
-A value is divided along some axes of the mesh, is a partial sum along others, and is the same along
-the rest. Slices come first, because they cost nothing; then sums, exchanges (all-to-all), and the
-gathering of what is left.
+A value is sharded along some mesh axes, a partial sum along others, and replicated along the rest.
+Slices come first, because they need no communication; then reduce-scatter and all-reduce,
+all-to-all, and all-gather for what is left.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["Communication", "Redistributor", "State"]
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """The layout of a value: the mesh axes that divide each of its axes, and those summed over."""
+    """The layout of a value: the mesh axes that shard each axis, and those of partial sums."""
 
     dims: Dims
     partial: frozenset[Axis] = frozenset()
 
     @property
     def used(self) -> set[Axis]:
-        """The mesh axes that divide the value."""
+        """The mesh axes that shard the value."""
         return {a for axes in self.dims for a in axes}
 
     def divided(self, i: int, axes: Axes) -> State:
@@ -47,7 +47,7 @@ class Communication:
     Attributes:
         kind: name of the op.
         axes: names of the mesh axes.
-        nbytes: what a rank sends, if the ranks pass parts around a ring.
+        nbytes: what a rank sends with a ring algorithm.
         why: the op that needs the value.
         place: " at FILE:LINE" of the user's source, or "".
     """
@@ -60,10 +60,10 @@ class Communication:
 
 
 class Redistributor:
-    """Inserts redistributions into the current graph, for one rank of a mesh.
+    """Inserts redistributions into the current graph, for one rank of the mesh.
 
     Attributes:
-        found: what is communicated.
+        found: the collectives inserted so far.
         why, place: of the next redistributions; see `Communication`.
     """
 
@@ -73,7 +73,7 @@ class Redistributor:
         self.why = self.place = ""
 
     def change(self, x: Any, have: State, want: State) -> Any:
-        """Return the graph value `x` of one layout in another."""
+        """Redistribute the graph value `x` from one layout to another."""
         more = want.partial - have.partial
         whole = dataclasses.replace(want, partial=want.partial - more)
         x, have = self._sliced(x, have, whole)
@@ -82,7 +82,7 @@ class Redistributor:
         x, have = self._gathered(x, have, whole)
         x, have = self._sliced(x, have, whole)
         assert have == whole, (have, want)
-        # a sum of which only the first rank has a part that is not zero
+        # replicated to partial: only the first rank keeps the value, the others have zeros
         if any(self.mesh.coordinate(axis, self.world.rank) for axis in more):
             x = fill(shape=x.shape, value=0, dtype=x.dtype)
         return x
@@ -90,7 +90,7 @@ class Redistributor:
     # ---- steps -----------------------------------------------------------------------------------
 
     def _sliced(self, x: Any, have: State, want: State) -> tuple[Any, State]:
-        """Take this rank's part along mesh axes along which the value is the same on all ranks."""
+        """Slice out this rank's shard along mesh axes along which the value is replicated."""
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
             while len(now) < len(axes) and axes[: len(now)] == now:
@@ -107,7 +107,7 @@ class Redistributor:
         return x, have
 
     def _summed(self, x: Any, have: State, want: State) -> tuple[Any, State]:
-        """Sum over ranks; where the sum is wanted in parts, every rank gets its own."""
+        """Complete partial sums: reduce-scatter if the sum is wanted sharded, else all-reduce."""
         left = have.partial - want.partial
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
@@ -124,14 +124,14 @@ class Redistributor:
         return x, have
 
     def reduced(self, x: Any, axes: Axes, reduction: str) -> Any:
-        """Reduce a value over ranks."""
+        """All-reduce a value along mesh axes."""
         size = math.prod(a.size for a in axes)
         group = self._group(axes, "all_reduce", x, 2 * (size - 1) / size)
         (x,) = all_reduce([x], reduction, group, size)
         return x
 
     def _exchanged(self, x: Any, have: State, want: State) -> tuple[Any, State]:
-        """Move a mesh axis from one axis of the tensor to another."""
+        """Move a mesh axis from one axis of the tensor to another: all-to-all."""
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
             if len(now) < len(axes) and axes[: len(now)] == now:
@@ -159,7 +159,7 @@ class Redistributor:
         return reshape_to(x, tuple(shape))
 
     def _gathered(self, x: Any, have: State, want: State) -> tuple[Any, State]:
-        """Join the parts of all ranks along mesh axes that are not wanted."""
+        """All-gather the shards along mesh axes that are not wanted."""
         for i, axes in enumerate(have.dims):
             wanted = want.dims[i]
             same = 0
@@ -183,7 +183,7 @@ class Redistributor:
 
 
 def _runs(axes: Axes) -> list[Axes]:
-    """Split axes into runs of falling strides; the ranks of a run are in the order of its parts."""
+    """Split mesh axes into runs of falling strides, whose ranks are in the order of the shards."""
     runs: list[Axes] = []
     for axis in axes:
         if runs and runs[-1][-1].stride > axis.stride:

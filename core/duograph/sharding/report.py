@@ -1,4 +1,4 @@
-"""What `explain` says about a program that is divided among ranks, as lines of text."""
+"""What `explain` says about a partitioned program, as lines of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["report"]
 
 
 def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the layouts, what is communicated, and the ops that run on whole tensors.
+    """Return the layouts, the collectives, and the ops that run replicated on global tensors.
 
     Args:
         divided: the program.
@@ -47,7 +47,7 @@ def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def layout_text(mesh: Mesh, shape: Sequence[int], dims: Dims) -> str:
-    """Return a shape with the mesh axes that divide it, such as ``(16/mp, 8)``."""
+    """Return a global shape with the mesh axes that shard it, such as ``(16/mp, 8)``."""
     items = [
         f"{n}/{'/'.join(map(mesh.name, axes))}" if axes else str(n)
         for n, axes in zip(shape, dims, strict=True)

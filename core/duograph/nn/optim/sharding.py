@@ -1,9 +1,9 @@
-"""ZeRO-1: each rank stores and updates its part of the optimiser state (Rajbhandari et al., 2020).
+"""ZeRO-1: optimiser state sharded over data-parallel ranks (Rajbhandari et al., 2020).
 
-`set_auto_parallel_context(enable_parallel_optimizer=True)` asks for it. An optimiser that is then
-made has a `Sharding`. A step gets this rank's parts of the gradients (or takes them from whole
-ones), updates its parts of the Parameters, and gathers the new Parameters from all ranks. Parts are
-those of `ranks.buckets`; updates of single elements give the same bits on parts.
+`set_auto_parallel_context(enable_parallel_optimizer=True)` asks for it; an optimiser that is then
+made has a `Sharding`. A step reduce-scatters the gradients (or slices reduced ones), updates the
+local shards of the Parameters, and all-gathers the new Parameters. Shards are the flat ones of
+`ranks.buckets`; element-wise updates give the same bits on shards.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...tensor import Tensor
 __all__ = ["Sharding", "buckets", "sharding_of"]
 
 BUCKET_BYTES = 25 * 2**20  # of one collective
-THRESHOLD = 64  # KiB; smaller Parameters are updated on all ranks, as in MindSpore
+THRESHOLD = 64  # KiB; the state of smaller Parameters is replicated, as in MindSpore
 
 
 def buckets(tensors: Sequence[Tensor], most: int = BUCKET_BYTES) -> list[list[Tensor]]:
@@ -43,12 +43,13 @@ def buckets(tensors: Sequence[Tensor], most: int = BUCKET_BYTES) -> list[list[Te
 
 @dataclasses.dataclass(frozen=True)
 class Sharding:
-    """Which Parameters of an optimiser are updated in parts.
+    """Which Parameters of an optimiser have sharded state, and over which ranks.
 
     Attributes:
-        group: name of the group of ranks that share the Parameters.
-        rank, size: of this rank in the group.
-        sharded: for each Parameter, whether each rank updates a part of it.
+        group: name of the data-parallel group.
+        rank: of this process in the group.
+        size: of the group.
+        sharded: for each Parameter, whether a rank stores and updates only a shard of its state.
     """
 
     group: str
@@ -57,7 +58,7 @@ class Sharding:
     sharded: tuple[bool, ...]
 
     def part(self, x: Tensor) -> Tensor:
-        """Return this rank's part of a whole tensor."""
+        """Return this rank's shard of a replicated tensor."""
         return primitives.part_of(x, self.rank, self.size)
 
     def shape(self, i: int, parameter: Tensor) -> tuple[int, ...]:
@@ -65,29 +66,29 @@ class Sharding:
         return (part_length(parameter.size, self.size),) if self.sharded[i] else parameter.shape
 
     def stored(self, i: int, parameter: Tensor) -> Part | None:
-        """Return what state of Parameter `i` says about the whole; None if it is whole."""
+        """Return which shard the state of Parameter `i` is; None if it is replicated."""
         return Part(parameter.shape, self.rank, self.size) if self.sharded[i] else None
 
     def fitting(self, x: Tensor, like: Tensor) -> Tensor:
-        """Return a whole Parameter, or this rank's part of it if that has the shape of `like`."""
+        """Return a replicated Parameter if it has the shape of `like`, else this rank's shard."""
         return x if x.shape == like.shape else self.part(x)
 
     def reduce_scatter(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return this rank's parts of the sums of tensors over the ranks."""
+        """Return this rank's shards of the sums of tensors over the ranks."""
         found: Sequence[Tensor] = primitives.reduce_scatter_parts(
             list(tensors), group=self.group, size=self.size
         )
         return found
 
     def sums(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return the sums of tensors over the ranks."""
+        """All-reduce tensors: return their sums over the ranks."""
         found: Sequence[Tensor] = all_reduce(
             list(tensors), reduction="sum", group=self.group, size=self.size
         )
         return found
 
     def write(self, updated: Sequence[tuple[Parameter, Tensor]]) -> None:
-        """Gather the new values of Parameters, of which each rank has computed its part."""
+        """All-gather the new values of Parameters, of which each rank has computed its shard."""
         whole = {id(part): p for p, part in updated}
         for bucket in buckets([part for _, part in updated], BUCKET_BYTES // self.size):
             into = [whole[id(part)] for part in bucket]
@@ -100,15 +101,15 @@ class Sharding:
 
 
 def sharding_of(owner: str, parameters: Sequence[Parameter], needs_whole: str) -> Sharding | None:
-    """Return how an optimiser that is being made shares its Parameters among ranks; None: not.
+    """Return the sharding of the state of an optimiser that is being made; None: replicated.
 
     Args:
         owner: name of the optimiser.
         parameters: what it updates.
-        needs_whole: why it must update whole Parameters; "" if it need not.
+        needs_whole: why it must update unsharded Parameters; "" if it need not.
 
     Raises:
-        UnsupportedOpError: `enable_parallel_optimizer` is set, and the optimiser needs whole
+        UnsupportedOpError: `enable_parallel_optimizer` is set, and the optimiser needs unsharded
             Parameters, or ranks are not data parallel.
     """
     if not get_auto_parallel_context("enable_parallel_optimizer"):
@@ -124,8 +125,8 @@ def sharding_of(owner: str, parameters: Sequence[Parameter], needs_whole: str) -
         )
     if needs_whole:
         raise UnsupportedOpError(
-            f"{owner}: {needs_whole}, so that enable_parallel_optimizer=True cannot share "
-            "its update among ranks; wanted False, or another optimiser such as Momentum, Adam, "
+            f"{owner}: {needs_whole}, so that enable_parallel_optimizer=True cannot shard "
+            "its state among ranks; wanted False, or another optimiser such as Momentum, Adam, "
             "AdamWeightDecay or Lamb"
         )
     config: dict[str, Any] = get_auto_parallel_context("parallel_optimizer_config") or {}

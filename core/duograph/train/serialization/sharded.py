@@ -1,9 +1,9 @@
-"""Checkpoints that all ranks write together, and that any number of ranks can load.
+"""Sharded checkpoints, which all ranks write together and any number of ranks can load.
 
-A checkpoint is one safetensors file per rank, with what that rank stores of the optimiser state and
-its share of what all ranks have, and a layout: a JSON file that says where each value is. The
-layout is written last, when all other files are on disk. A checkpoint without it does not exist,
-so that one that a killed program left half written is never loaded.
+A checkpoint is one safetensors file per rank, with its shards of the optimiser state and some of
+the replicated values, and a layout: a JSON index of the file and offset of each value. The layout
+is written last, when all other files are on disk. A checkpoint without it does not exist, so that
+one that a killed program left half written is never loaded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Piece(NamedTuple):
 
     name: str
     dtype: str
-    shape: tuple[int, ...]  # of the whole value
+    shape: tuple[int, ...]  # of the unsharded value
     start: int
     array: Array
 
@@ -58,14 +58,14 @@ def save_sharded_checkpoint(
     append_dict: Mapping[str, Any] | None = None,
     keep: int = 0,
 ) -> str:
-    """Write a checkpoint that all ranks store together; every rank calls it.
+    """Write a sharded checkpoint; every rank calls it.
 
-    Each rank writes its parts of the optimiser state (`enable_parallel_optimizer`). What all ranks
-    have is written once: each trainable Parameter by one of them, everything else by rank 0.
+    Each rank writes its shards of the optimiser state (`enable_parallel_optimizer`). Replicated
+    values are written once: each trainable Parameter by one of the ranks, the rest by rank 0.
 
     Args:
         save_obj: Cell, such as a TrainOneStepCell, or dictionary from names to Tensors.
-        directory: folder, which all ranks see; it holds the checkpoints of one program.
+        directory: folder that all ranks can read and write; for checkpoints of one program only.
         step: number of the checkpoint, 0 or more. An earlier one with this number is replaced.
         append_dict: more entries, of rank 0: numbers, strings, Tensors.
         keep: how many checkpoints to keep in the folder, the newest; 0 keeps all.
@@ -185,7 +185,7 @@ def _steps(folder: str) -> list[int]:
 
 
 def _read_layout(folder: str, step: int) -> dict[str, Any]:
-    """Return the layout of a checkpoint, all of whose files are there.
+    """Return the layout of a checkpoint whose files are all there.
 
     Raises:
         CheckpointError: it is damaged, of a newer version, or a file is missing or cut off.
@@ -250,12 +250,12 @@ def load_sharded_checkpoint(
 ) -> dict[str, Any]:
     """Load a checkpoint of `save_sharded_checkpoint` into a Cell, on any number of ranks.
 
-    A rank reads the files one by one, and keeps of each what its Parameters need. Nothing is loaded
-    if anything is missing or does not fit.
+    Values are resharded for the present ranks: a rank reads the files one by one, and keeps what
+    its shards need. Nothing is loaded if anything is missing or does not fit.
 
     Args:
         directory: the folder of checkpoints.
-        net: Cell with Parameters of the names and whole shapes of the one that was saved.
+        net: Cell with Parameters of the names and unsharded shapes of the one that was saved.
         step: number of the checkpoint; None: the newest complete one.
 
     Returns:
@@ -298,10 +298,10 @@ def load_sharded_checkpoint(
 def _assembled(
     folder: str, layout: dict[str, Any], targets: Mapping[str, Tensor]
 ) -> dict[str, Any]:
-    """Return the values of a checkpoint; of those with a target, what the target holds."""
+    """Return the values of a checkpoint; for a sharded target, this rank's shard."""
     flat: dict[str, Array] = {}
-    ranges: dict[str, tuple[int, int]] = {}  # of the whole value, in elements
-    lengths: dict[str, int] = {}  # of what the target holds, zeros at its end included
+    ranges: dict[str, tuple[int, int]] = {}  # of the flat unsharded value, in elements
+    lengths: dict[str, int] = {}  # of the flat local shard, padding included
     needed: list[list[tuple[str, int]]] = [[] for _ in layout["files"]]
     for name, value in layout["values"].items():
         size = math.prod(value["shape"])
