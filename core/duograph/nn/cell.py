@@ -78,7 +78,7 @@ class Cell(KeepsState):
     _inputs: Any
     _jit_config: Any
     _compiled: Any
-    _sharding: Any = None  # what `shard` leaves
+    _sharding: _sharding.Sharding | None = None  # what `shard` leaves
     _forward_pre_hooks: OrderedDict[int, Any]
     _forward_hooks: OrderedDict[int, Any]
     _forward_hooks_always: set[int]

@@ -215,7 +215,7 @@ class TrainOneStepCell(Cell):
         self.return_grad = return_grad
 
     def construct(self, *inputs: Any) -> Any:
-        reducer, sharding = self.grad_reducer, self._sharding()
+        reducer, sharding = self.grad_reducer, self._optimizer_sharding()
         if not isinstance(reducer, DistributedGradReducer):
             loss, grads = self._value_and_grad(inputs)
             grads = reducer(grads)
@@ -238,7 +238,7 @@ class TrainOneStepCell(Cell):
             *inputs, float(self.sens)
         )
 
-    def _sharding(self) -> Sharding | None:
+    def _optimizer_sharding(self) -> Sharding | None:
         """Return how ranks share the update, if nothing needs the whole gradients."""
         return None if self.return_grad else self.optimizer.sharding
 
