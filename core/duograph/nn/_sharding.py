@@ -97,6 +97,7 @@ def call_divided(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     sharding = cell._sharding
     if dividing() is None:
         return NotImplemented
+    assert sharding is not None
     if sharding.call is None:
         sharding.call = runtime_state.load_compiler().jit(lambda *a, **k: cell(*a, **k))
     return sharding.call(*args, **kwargs)
