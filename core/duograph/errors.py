@@ -39,7 +39,12 @@ what was wanted and what to do; its last line is the user's file and line.
 
 from __future__ import annotations
 
+import re
+
 from .tracebacks import user_line
+
+# A line of a message that says where the user's code is: "  train.py:31 in step".
+_LOCATION = re.compile(r"^  \S.*:\d+(?: in \S+)?$", re.MULTILINE)
 
 
 class DuographError(Exception):
@@ -49,16 +54,13 @@ class DuographError(Exception):
     error of compiled code has the place in the source in its message instead.
     """
 
-    # set where the message gets the location in the source of compiled code
-    has_location = False
-
     def plain_text(self) -> str:
         """Return the message without the line of the user's code that `str` adds."""
         return super().__str__()
 
     def __str__(self) -> str:
         text = self.plain_text()
-        if self.has_location or self.__traceback__ is None:
+        if self.__traceback__ is None or _LOCATION.search(text):
             return text
         where = user_line(self.__traceback__)
         return f"{text}\n  {where}" if where else text

@@ -74,8 +74,8 @@ def test_device_target_is_answered_before_it_is_set() -> None:
 
 def test_parallel_context() -> None:
     ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
-    with pytest.warns(OptionWarning, match="full_batch has no meaning"):
-        ms.set_auto_parallel_context(full_batch=True)
+    with pytest.warns(OptionWarning, match="enable_alltoall has no meaning"):
+        ms.set_auto_parallel_context(enable_alltoall=True)
     assert ms.get_auto_parallel_context("gradients_mean") is True
     ms.reset_auto_parallel_context()
     assert ms.get_auto_parallel_context("gradients_mean") is False

@@ -246,7 +246,7 @@ WRONG: dict[str, tuple[Graph, str]] = {
     ),
     "a vector as a number": (
         by_hand([V, INT], 1, node("to_host", [0], [1], True, kind=INT)),
-        "wanted a tensor of one element",
+        "wanted a Tensor of one element",
     ),
 }
 

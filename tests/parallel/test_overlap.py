@@ -186,7 +186,7 @@ def test_transfers_are_advanced_between_kernels(mode: int, monkeypatch: pytest.M
     poll, add = Queue.poll, Queue.add
 
     def watched(self: Queue) -> None:
-        counts["polls"] += bool(self._waiting) and comm.get_rank() == 0
+        counts["polls"] += bool(self.waiting) and comm.get_rank() == 0
         poll(self)
 
     def added(self: Queue, operation: Any) -> None:

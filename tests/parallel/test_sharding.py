@@ -42,8 +42,12 @@ def real(*shape: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def one_process() -> dict[str, np.ndarray]:
+    before = ms.get_context("mode")
     ms.set_context(mode=ms.GRAPH_MODE)
-    return programs.results()
+    try:
+        return programs.results()
+    finally:
+        ms.set_context(mode=before)
 
 
 def check_training(found: list[dict[str, np.ndarray]], whole: dict[str, np.ndarray]) -> None:

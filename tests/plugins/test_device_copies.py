@@ -165,7 +165,7 @@ FAILURES: dict[str, tuple[dict[str, Any], str, type[Exception], str]] = {
         r"Two: copy_between\(\) raised KeyError",
     ),
     "copy_between has no memory": (
-        {"copy_between": raising(DeviceMemoryError("full"))}, "Two:1", MemoryError, "^full$",
+        {"copy_between": raising(DeviceMemoryError("full"))}, "Two:1", MemoryError, "^full\n",
     ),
     "copy_between returns its operand": (
         {"copy_between": lambda self, handle, *a: handle}, "Two:0", BackendError,

@@ -11,7 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Any, TextIO
+
+from .._locks import new_lock
 
 __all__ = ["shown_on_terminal"]
 
@@ -27,28 +29,29 @@ def shown_on_terminal(name: str) -> Iterator[None]:
     if stream is None or not stream.isatty():
         yield
         return
-    ended = threading.Event()
+    running = new_lock()  # held until the block ends
+    running.acquire()
     thread = threading.Thread(
-        target=_write, args=(stream, name, ended), name="duograph-waiting", daemon=True
+        target=_write, args=(stream, name, running), name="duograph-waiting", daemon=True
     )
     thread.start()
     try:
         yield
     finally:
-        ended.set()
+        running.release()
         thread.join()
 
 
-def _write(stream: TextIO, name: str, ended: threading.Event) -> None:
+def _write(stream: TextIO, name: str, running: Any) -> None:
     began = time.monotonic()
-    if ended.wait(_DELAY):
+    if running.acquire(timeout=_DELAY):
         return
     with contextlib.suppress(OSError, ValueError):  # a terminal that was closed
         while True:
             seconds = time.monotonic() - began
             stream.write(f"{_CLEAR}duograph: compiling {name}, {seconds:.0f} s")
             stream.flush()
-            if ended.wait(_REFRESH):
+            if running.acquire(timeout=_REFRESH):
                 break
         stream.write(_CLEAR)
         stream.flush()

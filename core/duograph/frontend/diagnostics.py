@@ -100,7 +100,6 @@ def located(error: E, spans: Sequence[Span]) -> E:
         if len(lines) > room - len(location):
             lines = [*lines[: room - len(location) - 1], "..."]
         error.args = ("\n".join([*lines, *location, *tail]), *error.args[1:])
-        vars(error)["has_location"] = True
     else:
         _note(error, "\n".join([*location, *tail]))
     if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):

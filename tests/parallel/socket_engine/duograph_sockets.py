@@ -263,10 +263,12 @@ def launch(size: int, command: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         while any(p.poll() is None for p in started):
-            failed = [p.returncode for p in started if p.poll() not in (None, 0)]
-            if failed:
+            if any(p.poll() for p in started):
                 time.sleep(0.5)  # the others may have something to say
-                return failed[0] if failed[0] > 0 else 128 - failed[0]
+                failed = [p.returncode for p in started if p.poll()]
+                # a rank that ends because another one has ended has status 1
+                status = next((s for s in failed if s != 1), 1)
+                return status if status > 0 else 128 - status
             time.sleep(0.02)
         return next((p.returncode for p in started if p.returncode), 0)
     finally:

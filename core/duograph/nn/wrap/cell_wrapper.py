@@ -240,7 +240,9 @@ class TrainOneStepCell(Cell):
 
     def _optimizer_sharding(self) -> Sharding | None:
         """Return how ranks share the update, if nothing needs the whole gradients."""
-        return None if self.return_grad else self.optimizer.sharding
+        optimizer = self.optimizer
+        shares = isinstance(optimizer, Optimizer) and not self.return_grad
+        return optimizer.sharding if shares else None
 
 
 class ParameterUpdate(Cell):

@@ -1,9 +1,9 @@
-# fault: net.to(device) of PyTorch
-# raises: AttributeError
+# fault: net.to(device) of PyTorch, on a machine without that device
+# raises: RuntimeError
 # at: net = nn.Dense(3, 2).to(device)
-# says: to
+# says: cuda, cannot run here, Installed
 # modes: eager
 from duograph import nn
 
-device = "cpu"
+device = "cuda"
 net = nn.Dense(3, 2).to(device)
