@@ -1,9 +1,9 @@
-# fault: net.to(device) of PyTorch, on a machine without that device
+# fault: net.to(device) of PyTorch, with a device that is not installed
 # raises: RuntimeError
 # at: net = nn.Dense(3, 2).to(device)
-# says: cuda, cannot run here, Installed
+# says: tpu | Installed
 # modes: eager
 from duograph import nn
 
-device = "cuda"
+device = "tpu"
 net = nn.Dense(3, 2).to(device)
