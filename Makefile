@@ -297,7 +297,7 @@ endef
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-wheel build dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-wheel build dist docs/_build docs/api docs/.jupyter_cache docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf core/*.egg-info *.egg-info plugins/*/*.egg-info plugins/*/build
 	find backend_cpu backend_cuda -name '*.so' -delete
 	find core backend_* plugins tests examples benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
