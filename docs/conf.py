@@ -22,7 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", ".jupyter_cache", "jupyter_execute", "**.ipynb_checkpoints"]
 
 # The whole site is made of local files: it needs no network, neither while it is built nor later.
 copyright = "the duograph developers"

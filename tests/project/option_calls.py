@@ -98,7 +98,7 @@ CALLS = {
     "nn.Cell.init_parameters_data": "net.init_parameters_data({})",
     "nn.Cell.recompute": "net.recompute({})",
     "nn.Cell.set_data_parallel": "net.set_data_parallel({})",
-    "set_algo_parameters": "ms.set_algo_parameters(fully_use_devices=True)",
+    "set_algo_parameters": "ms.set_algo_parameters(fully_use_devices=False)",
     "recompute": "ms.recompute(net, ops.ones((1, 2)), {})",
     "nn.Identity": "nn.Identity({})(x)",
     "nn.Dropout": "nn.Dropout(p=0.5, {})",

@@ -252,7 +252,7 @@ def duograph_collectives() -> CollectivesSpec:
 
 
 def launch(size: int, command: list[str]) -> int:
-    """Start ranks and wait; if one fails, end the others. Return the first status that is not 0."""
+    """Start ranks and wait; if one fails, end the others. Return the status of that one."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     shared = {"DUOGRAPH_SOCKETS": "1", "WORLD_SIZE": str(size), "MASTER_PORT": str(port)}
@@ -262,15 +262,14 @@ def launch(size: int, command: list[str]) -> int:
     ]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        while any(p.poll() is None for p in started):
-            if any(p.poll() for p in started):
-                time.sleep(0.5)  # the others may have something to say
-                failed = [p.returncode for p in started if p.poll()]
-                # a rank that ends because another one has ended has status 1
-                status = next((s for s in failed if s != 1), 1)
-                return status if status > 0 else 128 - status
+        while not any(p.poll() for p in started) and any(p.poll() is None for p in started):
             time.sleep(0.02)
-        return next((p.returncode for p in started if p.returncode), 0)
+        if any(p.poll() for p in started):
+            time.sleep(0.5)  # the others may have something to say
+        failed = [p.returncode for p in started if p.poll()]
+        # a rank that ends because another one has ended has status 1
+        status = next((s for s in failed if s != 1), 1 if failed else 0)
+        return status if status >= 0 else 128 - status
     finally:
         for p in started:
             p.kill()
