@@ -170,6 +170,10 @@ def centralized(params: Any) -> nn.Optimizer:
 ERRORS: dict[str, tuple[dict[str, Any], Make, type[Exception], str]] = {
     "means": ({}, nn.AdaFactor, NotImplementedError, "rows and columns of whole gradients"),
     "construct": ({}, lambda p: Own(0.1, p), NotImplementedError, "its `construct` takes whole"),
+    "mint": ({}, lambda p: ms.mint.optim.AdamW(p, lr=0.1), NotImplementedError, "whole Parameters"),
+    "experimental": (
+        {}, lambda p: ms.experimental.optim.SGD(p, lr=0.1), NotImplementedError, "whole Parameters",
+    ),
     "centralized": ({}, centralized, NotImplementedError, "means of whole gradients"),
     "mode": (
         {"parallel_mode": "stand_alone"}, OPTIMISERS["Adam"][0], NotImplementedError,

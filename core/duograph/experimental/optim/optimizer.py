@@ -14,6 +14,7 @@ from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...nn.cell import Cell
+from ...nn.optim.sharding import sharding_of
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 
@@ -85,6 +86,7 @@ class Optimizer(Cell):
         self.parameters = ParameterTuple(())
         for group in listed:
             self.add_param_group(group)
+        sharding_of(owner, self.parameters, "it updates whole Parameters")  # refuses the option
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group: a dictionary with ``params`` and any of the settings.
