@@ -28,7 +28,7 @@ from ..mint.distributed.calls import (
 )
 from ..mint.distributed.collectives import all_to_all as _all_to_all
 from ..mint.distributed.collectives import all_to_all_single as _all_to_all_single
-from ..mint.distributed.messages import Message, exchanged
+from ..mint.distributed.messages import Message, check_messages, exchanged
 from ..op import Op
 from ..ops import collective_primitives as primitives
 from ..ops import concat, identity, reshape, zeros
@@ -475,11 +475,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> tuple[Tensor, ...]:
         ValueError: a message to this rank, or to one that is no member.
     """
     owner = "batch_isend_irecv"
-    if not isinstance(p2p_op_list, list) or not p2p_op_list:
-        raise ArgumentError(f"{owner}: got {p2p_op_list!r}; wanted a list of P2POp")
-    for each in p2p_op_list:
-        if not isinstance(each, P2POp):
-            raise ArgumentError(f"{owner}: got {type(each).__name__}; wanted a list of P2POp")
+    check_messages(owner, p2p_op_list, P2POp)
     messages = [each.message() for each in p2p_op_list]
     if any(m.group is not messages[0].group for m in messages):
         raise ArgumentError(f"{owner}: got messages of several groups; wanted one")

@@ -16,7 +16,10 @@ from ...ranks.world import Group
 from ...tensor import Tensor
 from .calls import Work, host_array, in_graph, members, peer_of, put, tensor_of
 
-__all__ = ["Message", "P2POp", "batch_isend_irecv", "exchanged", "irecv", "isend", "recv", "send"]
+__all__ = [
+    "Message", "P2POp", "batch_isend_irecv", "check_messages", "exchanged", "irecv", "isend",
+    "recv", "send",
+]  # fmt: skip
 
 
 class Message:
@@ -183,6 +186,15 @@ class P2POp:
         self.tag = tag
 
 
+def check_messages(owner: str, messages: object, kind: type) -> None:
+    """Raise ArgumentError unless `messages` is a list of at least one `kind`, a class P2POp."""
+    if not isinstance(messages, list) or not messages:
+        raise ArgumentError(f"{owner}: got {messages!r}; wanted a list of P2POp")
+    for each in messages:
+        if not isinstance(each, kind):
+            raise ArgumentError(f"{owner}: got {type(each).__name__}; wanted a list of P2POp")
+
+
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Start several messages at once (`mindspore.mint.distributed.batch_isend_irecv`).
 
@@ -197,11 +209,8 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         ValueError: a message to this rank, or to one that is no member.
     """
     owner = "batch_isend_irecv"
-    if not isinstance(p2p_op_list, list) or not p2p_op_list:
-        raise ArgumentError(f"{owner}: got {p2p_op_list!r}; wanted a list of P2POp")
+    check_messages(owner, p2p_op_list, P2POp)
     for each in p2p_op_list:
-        if not isinstance(each, P2POp):
-            raise ArgumentError(f"{owner}: got {type(each).__name__}; wanted a list of P2POp")
         if each.group != p2p_op_list[0].group:
             raise ArgumentError(
                 f"{owner}: got the groups {p2p_op_list[0].group!r} and {each.group!r}; wanted one"
