@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duograph as ms
 import numpy as np
@@ -17,6 +18,7 @@ import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
 from duograph.train import _background_saves, _checkpoint_file, _mindspore_checkpoint
+from duograph.train._atomic_file import replace_file
 
 # Written by MindSpore 2.10 for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
 # format, a protocol buffer.
@@ -290,6 +292,20 @@ _atomic_file.replace_file(sys.argv[1], chunks())
     os.unlink(tmp_path / f".duograph-{'0' * 16}.part")
     save(path_in(tmp_path), 1)
     assert sorted(os.listdir(tmp_path)) == [".other.part", "net.ckpt"]
+
+
+def test_threads_that_save_into_one_folder_keep_each_others_files(tmp_path):
+    """Each save removes abandoned temporary files; those of the other threads are not abandoned."""
+    count, each = 8, 100
+
+    def saves(name):
+        for k in range(each):
+            replace_file(path_in(tmp_path, name), [f"{name} {k}".encode()])
+
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(saves, map(str, range(count))))
+    found = {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)}
+    assert found == {str(n): f"{n} {each - 1}" for n in range(count)}
 
 
 def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
