@@ -33,6 +33,8 @@ from . import (
     exchange,
     lines,
     matmul_epilogues,
+    padded_operands,
+    pitch,
     rows,
     sorting,
     tuning,
@@ -66,6 +68,7 @@ class Cuda(GridBackend):
         **sorting.KERNELS,
         **lines.KERNELS,
         **attention.KERNELS,
+        **pitch.KERNELS,
     }
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed.union(rows.KERNELS, ("batch_norm_train", "batch_norm_grad"))
@@ -84,7 +87,7 @@ class Cuda(GridBackend):
         self._open: dict[int, CudaDevice] = {}
         self._driver: Driver | None = None
         self._queues: dict[int, Queues] = {}
-        self.passes = (self.form_epilogues,)
+        self.passes = (self.use_cublaslt,)
 
     def available(self) -> str | None:
         return problem()
@@ -187,13 +190,14 @@ class Cuda(GridBackend):
             return False
         return any(isinstance(launch, cublaslt.Called) for launch in plan.launches)
 
-    def form_epilogues(self, graph: Graph) -> Graph:
-        """Graph pass: let cuBLASLt compute what follows a matmul, if the library is there."""
+    def use_cublaslt(self, graph: Graph) -> Graph:
+        """Graph pass: prepare matmuls for cuBLASLt, if it is there: epilogues, aligned rows."""
         device = next(iter(self._open.values()), None) or self.device(0)
         library = device.library()
         if isinstance(library, str):
             return graph
-        return matmul_epilogues.form_epilogues(graph, library)
+        graph = matmul_epilogues.form_epilogues(graph, library)
+        return padded_operands.pad_operands(graph)
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         device = self.device(device_id)

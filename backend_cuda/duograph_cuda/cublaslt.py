@@ -39,7 +39,10 @@ from .sources import text
 if TYPE_CHECKING:
     from .device import CudaDevice
 
-__all__ = ["BIAS", "GELU", "GELU_GRADIENT", "GELU_SAVED", "Called", "Epilogue", "Library", "find"]
+__all__ = [
+    "ALIGNED", "BIAS", "GELU", "GELU_GRADIENT", "GELU_SAVED", "Called", "Epilogue", "Library",
+    "find", "pays",
+]  # fmt: skip
 
 TYPES = {
     float32: "CUDA_R_32F",
@@ -310,6 +313,11 @@ def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second
     raise Refused("a matrix with steps along both axes")
 
 
+def pays(work: int, copied: int) -> bool:
+    """Return whether copies of `copied` elements pay for a matmul of `work` multiplications."""
+    return work >= max(LEAST_WORK, WORK_PER_COPY * copied)
+
+
 def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
     """Return the matrices of a matmul of `work` multiplications, with copies where they pay.
 
@@ -320,7 +328,7 @@ def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
     axes = {m.axes[0] for m in matrices if m.pitch * m.dtype.itemsize % BYTES}
     narrow = matrices[0].dtype.itemsize == 2 or (matrices[0].dtype is float32 and uses_tf32())
     copied = sum(m.across * m.lines for m in matrices if axes & {*m.axes})
-    if not narrow or work < max(LEAST_WORK, WORK_PER_COPY * copied):
+    if not narrow or not pays(work, copied):
         return list(matrices)
 
     def copy(m: _Matrix) -> _Matrix:
