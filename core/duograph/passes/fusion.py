@@ -68,7 +68,7 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
     owner = dict(member)
     used_outside = _used_outside(grouping, member)
     _release_aliases(graph, owner, used_outside)
-    regions = {id(g): grouping.region(g.nodes, used_outside) for g in groups}
+    regions = {id(g): grouping.region(g.nodes, used_outside, g.row) for g in groups}
     ordered: list[GraphNode] = []
     for unit in _order(grouping, owner, member):
         if isinstance(unit, Group):

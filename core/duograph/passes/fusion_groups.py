@@ -22,7 +22,7 @@ from ..ir.loops import (
 )
 from ..types import TensorType, ValueType
 from .context import PassContext
-from .matched_ops import constant, fill, reshape
+from .matched_ops import constant, fill, iota, reshape
 
 __all__ = ["Group", "Grouping"]
 
@@ -61,6 +61,7 @@ class Grouping:
         producer: the position of the node that produces a value.
         level: the dependency level of each node outside all groups, by position.
         literals: constants of equal elements, which kernels contain as numbers.
+        positions: values of `iota` that count along rows, which kernels of rows can compute.
         groups: all groups, also those that were merged into others.
         readers: positions of the nodes that read a value.
         refusals: why a node is in no group, by position.
@@ -75,12 +76,16 @@ class Grouping:
         self.producer: dict[int, int] = {}
         self.level: dict[int, int] = {}
         self.literals: set[int | None] = set()
+        self.positions: set[int | None] = set()
         self.groups: list[Group] = []
         self.readers: dict[int, list[int]] = {}
         self.refusals: dict[int, str] = {}
         self.apart: dict[tuple[int, int], str] = {}
         self._effect_level = 0  # of the latest node with an effect
+        compares = context.costs.compare_labels
         for at, node in enumerate(graph.nodes):
+            if compares and node.op is iota and self.tensor(node.results[0]).ndim == 1:
+                self.positions.update(node.results)
             self.producer.update(dict.fromkeys(node.results, at))
             for i in node.operands:
                 if i is not None:
@@ -342,11 +347,12 @@ class Grouping:
 
     # ---- regions ------------------------------------------------------------------------------
 
-    def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
+    def region(self, positions: Iterable[int], used_outside: set[int], row: int = 0) -> GraphNode:
         """Return a `region` node (one fused kernel) whose body has the graph nodes at `positions`.
 
         It returns the values of these nodes that are in `used_outside`; nodes not needed for them
-        are left out. Literals are copied into the body.
+        are left out. Literals are copied into the body, and so are positions in rows of `row`
+        elements.
         """
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
@@ -358,7 +364,8 @@ class Grouping:
             for i in node.operands:
                 if i is None or i in own or i in operands or i in literals:
                     continue
-                (literals if i in self.literals else operands).append(i)
+                counts = i in self.positions and self.tensor(i).size == row
+                (literals if counts or i in self.literals else operands).append(i)
         new_ids = {i: k for k, i in enumerate(operands)}
         types: list[ValueType] = [self.graph.types[i] for i in operands]
         made: list[GraphNode] = []
