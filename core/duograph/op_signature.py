@@ -20,7 +20,7 @@ from .errors import ArgumentError
 
 __all__ = [
     "Axes", "Axis", "NewAxis", "Number", "Parameter", "documented", "freeze", "has_body",
-    "parameters_of", "plain_call", "values_of",
+    "parameters_of", "values_of",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -239,15 +239,6 @@ def has_body(function: Callable[..., object]) -> bool:
     assert isinstance(function, FunctionType)
     # an opcode and its argument are a byte each
     return not _IDLE.issuperset(function.__code__.co_code[::2])
-
-
-def plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a new function that calls `call_bound`; unlike a bound method it can be renamed."""
-
-    def general(*args: object, **kwargs: object) -> object:
-        return call_bound(*args, **kwargs)
-
-    return general
 
 
 def documented(

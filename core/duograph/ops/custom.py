@@ -27,7 +27,8 @@ from ..errors import (
     ShapeError,
     UnsupportedOpError,
 )
-from ..op import dispatch, op
+from ..op import op
+from ..op_calls import dispatch
 from ..option_checks import check_options
 from ..tensor import Tensor
 from ..types import TensorType
