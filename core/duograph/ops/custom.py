@@ -219,6 +219,28 @@ for _op, _rule in ((custom, _checked_gradients), (custom_effect, _gradients)):
 # ---- the public class ----------------------------------------------------------------------------
 
 
+def _check_form(func_type: str, given: Mapping[str, object]) -> None:
+    """Raise unless `ops.Custom` knows the kind of operator and its options fit that kind.
+
+    `given` has the options by name; None means that one was left out.
+    """
+    if func_type not in OPTIONS:
+        raise ArgumentValueError(
+            f"Custom: got func_type={func_type!r}; wanted one of {', '.join(OPTIONS)}"
+        )
+    for option, value in given.items():
+        if value is not None and option not in OPTIONS[func_type]:
+            raise ArgumentValueError(
+                f"Custom: got {option}={value!r}, which has no meaning for "
+                f"func_type={func_type!r}; leave it out"
+            )
+    if func_type == "source" and given["in_dtype"] is None:
+        raise ArgumentError(
+            "Custom: got source without in_dtype; wanted the dtype of the inputs, a tuple "
+            "with one for each, or 'any' for a kernel that looks at the dtypes itself"
+        )
+
+
 class Custom(Primitive):
     """An operator of the user's own (`mindspore.ops.Custom`).
 
@@ -291,25 +313,11 @@ class Custom(Primitive):
     ) -> None:
         super().__init__()
         check_options("ops.Custom", reg_info=reg_info)
-        if func_type not in OPTIONS:
-            raise ArgumentValueError(
-                f"Custom: got func_type={func_type!r}; wanted one of {', '.join(OPTIONS)}"
-            )
         given = {
             "out_shape": out_shape, "out_dtype": out_dtype, "bprop": bprop, "name": name,
             "work_items": work_items, "in_dtype": in_dtype, "effects": effects or None,
         }  # fmt: skip
-        for option, value in given.items():
-            if value is not None and option not in OPTIONS[func_type]:
-                raise ArgumentValueError(
-                    f"Custom: got {option}={value!r}, which has no meaning for "
-                    f"func_type={func_type!r}; leave it out"
-                )
-        if func_type == "source" and in_dtype is None:
-            raise ArgumentError(
-                "Custom: got source without in_dtype; wanted the dtype of the inputs, a tuple "
-                "with one for each, or 'any' for a kernel that looks at the dtypes itself"
-            )
+        _check_form(func_type, given)
         if bprop is not None and not callable(bprop):
             raise ArgumentError(f"Custom: got {type(bprop).__name__} for bprop; wanted a function")
         self.func = func
