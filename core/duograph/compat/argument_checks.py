@@ -38,14 +38,14 @@ def _subject(arg_name: str | None, prim_name: str | None) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    """Return whether a value is an instance of `kind`; a bool is no number."""
+    """Return whether a value is an instance of `kind`, where a bool does not count as a number."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def check_is_number(
     arg_value: Any, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
 ) -> Any:
-    """Return a number of exactly that type; a bool is none.
+    """Return the argument if it is a number of exactly that type; bools are refused.
 
     Raises:
         TypeError: another type.

@@ -145,7 +145,7 @@ def size(a: TensorLike, axis: Ints | None = None) -> int:
 
 
 def at_least(rank: int, x: Tensor) -> Tensor:
-    """Return a tensor with at least `rank` axes; a vector becomes a row, a matrix goes in front."""
+    """Return a tensor with at least `rank` axes, as NumPy's `atleast_3d` and its relatives do."""
     if x.ndim >= rank:
         return x
     shape = (1,) * (rank - x.ndim) + x.shape if x.ndim < 2 else (*x.shape, 1)
