@@ -34,8 +34,8 @@ from .scan import scan_prod
 from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
 
 __all__ = [
-    "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
-    "reduce_mean", "sum", "mean", "prod", "all", "any", "count_nonzero", "nansum",
+    "reduce_prod", "reduce_all", "reduce_any", "sum", "prod", "all", "any", "count_nonzero",
+    "nansum",
 ]  # fmt: skip
 
 
