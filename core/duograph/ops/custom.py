@@ -135,7 +135,7 @@ class CustomKernel:
 
 
 def _ruled(rule: Any, given: Sequence[Any]) -> Any:
-    """Return a rule's answer for shapes or dtypes of the inputs; a rule may be the answer itself.
+    """Evaluate `out_shape` or `out_dtype`: a function of those of the inputs, or a constant.
 
     Without a rule it is that of the first input.
     """
@@ -202,7 +202,10 @@ def _checked_gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: Cu
 
 
 def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> Any:
-    """Raise the error of a device that cannot run a kernel: decompositions are asked for last."""
+    """Raise the error for a kernel that the device cannot run, in place of a decomposition.
+
+    The lowering asks for a decomposition only after the backend has refused the kernel.
+    """
     raise UnsupportedOpError(
         f"Custom: the operator {kernel.name!r} cannot run on this device: it has "
         f"{kernel.languages}; wanted a language of the device ('c' for CPU, 'opencl' for OpenCL, "
@@ -409,7 +412,7 @@ def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
 
 
 def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
-    """Return the name, the sources by language, and None for the library, of `Custom`'s `func`."""
+    """Read `func` of a "source" operator: return (kernel name, sources by language, None)."""
     if not isinstance(func, Mapping) or not func:
         raise ArgumentError(
             f"Custom: got {type(func).__name__} for func; wanted a dict of sources by language, "
@@ -430,7 +433,7 @@ def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str |
 
 
 def _library(func: Any) -> tuple[str, Mapping[str, str], str | None]:
-    """Return the name, no sources, and the path of the library, of `Custom`'s `func`."""
+    """Read `func` of an "aot" operator: return (kernel name, no sources, the library's path)."""
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name.isidentifier():
         raise ArgumentError(

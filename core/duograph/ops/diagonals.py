@@ -349,8 +349,8 @@ def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
     lead = [0] * (values.ndim - 1)
     low = max(-offset, 0)
     high = rows - n - low
-    spread = pad_by(values, (*lead, low), (*lead, high), 0)
-    column = reshape_to(spread, (*values.shape[:-1], rows, 1))
+    padded = pad_by(values, (*lead, low), (*lead, high), 0)
+    column = reshape_to(padded, (*values.shape[:-1], rows, 1))
     return select_by(equal(_distance(input), offset), column, input)
 
 

@@ -151,7 +151,7 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: Tensor) -> COOTensor:
     """Sum of two tensors, without values below `thresh` in magnitude (`mindspore.ops.coo_add`).
 
     Raises:
-        ValueError: two shapes.
+        ValueError: the shapes differ.
         TypeError: an operand is no COOTensor.
     """
     found: COOTensor = _needs("coo_add", x1, COOTensor).add(x2, thresh)
@@ -353,7 +353,7 @@ def csr_reduce_sum(csr_tensor: CSRTensor, axis: int) -> Tensor:
 def csr_gather(
     indptr: Tensor, indices: Tensor, dense: Tensor, sparse_shape: Sequence[int]
 ) -> Tensor:
-    """Elements of a dense matrix at the places of a sparse one (`mindspore.ops.csr_gather`)."""
+    """Elements of a dense matrix at the positions of a sparse one (`mindspore.ops.csr_gather`)."""
     none = fill(indices.shape, 0, dense.dtype)
     return CSRTensor(indptr, indices, none, sparse_shape).at_places(dense)
 
