@@ -31,7 +31,7 @@ from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .pointwise import conjugate
 from .scan import scan_prod
-from .shape_primitives import reduce_sum, reduced_shape, reshape_to, broadcast_reduced, transpose_by
+from .shape_primitives import broadcast_reduced, reduce_sum, reduced_shape, reshape_to, transpose_by
 
 __all__ = [
     "reduce_prod", "reduce_all", "reduce_any", "sum", "prod", "all", "any", "count_nonzero",

@@ -19,7 +19,7 @@ from .methods import tensor_method
 from .movement import concat_by, flip_by, slice_axis
 from .primitive import primitive
 from .shape_primitives import reshape_to
-from .shaping import ravel, one_tuple, swapaxes
+from .shaping import one_tuple, ravel, swapaxes
 
 __all__ = [
     "flip", "fliplr", "flipud", "reverse", "roll", "rot90",

@@ -27,7 +27,7 @@ from .methods import tensor_method
 from .movement import identity, stop_gradient
 from .primitive import primitive
 from .reduction import reduce_max
-from .shape_primitives import reduce_sum, reshape_to, broadcast_reduced, transpose_by
+from .shape_primitives import broadcast_reduced, reduce_sum, reshape_to, transpose_by
 
 __all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
 

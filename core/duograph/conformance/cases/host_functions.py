@@ -20,7 +20,7 @@ from ...ops.decompositions import (
 from ...ops.factorizations import eigh_by, lu_by
 from ...ops.fourier import dft
 from ...ops.histograms import histogram_by
-from ...ops.incomplete_gamma import betainc_by, betainc_derivative, gamma_of_two, gamma_derivative
+from ...ops.incomplete_gamma import betainc_by, betainc_derivative, gamma_derivative, gamma_of_two
 from ...ops.number_theory import gcd, lcm, nextafter, population_count
 from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
