@@ -83,10 +83,10 @@ def expand_dims(a: TensorLike, axis: Ints) -> Tensor:
         [[1 2]]
     """
     x = tensor_of(a)
-    places = shape_tuple(axis)
-    rank = x.ndim + len(places)
-    for place in sorted(axis_of("expand_dims", p, rank) for p in places):
-        x = _ops.expand_dims(x, place)
+    axes = shape_tuple(axis)
+    rank = x.ndim + len(axes)
+    for new in sorted(axis_of("expand_dims", p, rank) for p in axes):
+        x = _ops.expand_dims(x, new)
     return x
 
 
@@ -449,9 +449,9 @@ def roll(a: TensorLike, shift: Ints, axis: Ints | None = None) -> Tensor:
         return _ops.roll(x, shift)
     axes, shifts = shape_tuple(axis), shape_tuple(shift)
     count = builtins.max(len(axes), len(shifts))
-    spread = [v * count if len(v) == 1 else v for v in (shifts, axes)]
-    for places, k in zip(*spread, strict=True):
-        x = _ops.roll(x, places, k)
+    pairs = [v * count if len(v) == 1 else v for v in (shifts, axes)]
+    for steps, k in zip(*pairs, strict=True):
+        x = _ops.roll(x, steps, k)
     return x
 
 

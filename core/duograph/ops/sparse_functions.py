@@ -190,7 +190,7 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
 
 @primitive("Coalesce()(x_indices, x_values, x_shape)")
 def coalesce(x_indices: Tensor, x_values: Tensor, x_shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order the values of a sparse tensor by place; equal places are added
+    """Order the values of a sparse tensor by place; equal coordinates are added
     (`mindspore.ops.coalesce`).
 
     Args:
@@ -355,7 +355,7 @@ def csr_gather(
 ) -> Tensor:
     """Elements of a dense matrix at the positions of a sparse one (`mindspore.ops.csr_gather`)."""
     none = fill(indices.shape, 0, dense.dtype)
-    return CSRTensor(indptr, indices, none, sparse_shape).at_places(dense)
+    return CSRTensor(indptr, indices, none, sparse_shape).at_indices(dense)
 
 
 def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
@@ -500,8 +500,8 @@ class SparseSlice(Primitive):
         """
         begin, full = np.array(_sizes(start)), np.array(_sizes(shape))
         extent = np.minimum(np.array(_sizes(size)), full - begin)
-        places = indices.asnumpy()
-        inside = ((places >= begin) & (places < begin + extent)).all(1)
+        coordinates = indices.asnumpy()
+        inside = ((coordinates >= begin) & (coordinates < begin + extent)).all(1)
         kept = np.flatnonzero(inside)
-        found = Tensor((places[kept] - begin).astype(places.dtype))
+        found = Tensor((coordinates[kept] - begin).astype(coordinates.dtype))
         return found, gather(values, kept, 0), cast(Tensor(extent), int64)
