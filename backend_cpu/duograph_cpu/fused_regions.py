@@ -26,7 +26,7 @@ from duograph.types import TensorType
 from . import toolchain
 from .convolution_chains import Affine
 from .kernels import EPILOGUE_OPS, KERNELS
-from .native_program import NativeCall
+from .native_call import NativeCall
 from .region_calls import (
     MOST_INDICES,
     IndexOperand,

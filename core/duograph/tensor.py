@@ -3,7 +3,8 @@
 Assignment in place, `x[i] = v` and methods such as `add_` give the tensor another buffer, so
 buffers saved for gradients never change. This module has construction, conversion to Python and
 NumPy, and device moves; `ops/__init__.py` installs operators and most methods from the op table. It
-must not depend on particular ops.
+must not depend on particular ops. It passes 600 lines because the class has Python's protocols and
+MindSpore's attributes, which cannot be divided.
 """
 
 from __future__ import annotations

@@ -31,8 +31,9 @@ REFUSED = {
     "complex": "dtype complex",
     **dict.fromkeys(("masked_select", "nonzero", "unique", "unique_consecutive"), "size of its"),
     **dict.fromkeys(
-        ("bessel", "betainc", "betainc_slope", "eig", "eigh", "gamma_of_two", "gamma_slope", "gcd",
-         "geqrf", "histogram", "lcm", "lu", "matrix_function", "nextafter", "nms_with_mask",
+        ("bessel", "betainc", "betainc_derivative", "eig", "eigh", "gamma_of_two",
+         "gamma_derivative", "gcd", "geqrf",
+         "histogram", "lcm", "lu", "matrix_function", "nextafter", "nms_with_mask",
          "orgqr", "permutation_of_pivots", "population_count", "qr"),
         "ONNX has no operator for",
     ),

@@ -26,7 +26,7 @@ SECONDS = 60.0
 
 
 def _own(rank: int, n: int, salt: int = 0) -> Bytes:
-    """The n bytes that a rank sends."""
+    """Return the n bytes that a rank sends in a test."""
     return ((np.arange(n) * 7 + rank * 31 + salt * 13) % 251).astype(np.uint8)
 
 
@@ -51,7 +51,7 @@ def _all_gather(comm: Communicator, n: int) -> None:
 
 
 def _all_to_all(comm: Communicator, n: int) -> None:
-    """Rank r sends n + r + 2 * s bytes to rank s, and nothing to itself if r is 0."""
+    """Check all_to_all: rank r sends n + r + 2 * s bytes to rank s, but rank 0 none to itself."""
 
     def count(r: int, s: int) -> int:
         return 0 if r == s == 0 else n + r + 2 * s
@@ -72,7 +72,7 @@ def _broadcast(comm: Communicator, n: int) -> None:
 
 
 def _messages(comm: Communicator, n: int) -> None:
-    """Every rank sends to the next one first, and two messages by tag, the later one first."""
+    """Check messages: each rank sends to the next one, and receives two tags in reverse order."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     if after == comm.rank:
         return
@@ -85,7 +85,7 @@ def _messages(comm: Communicator, n: int) -> None:
 
 
 def _in_order(comm: Communicator, n: int) -> None:
-    """Messages of one tag arrive in the order in which they were sent, beside a collective."""
+    """Check that messages of one tag arrive in the order of sending while a collective runs."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     out = np.zeros(comm.size * n, np.uint8)
     gathered = comm.all_gather(_own(comm.rank, n), out)
@@ -100,7 +100,7 @@ def _in_order(comm: Communicator, n: int) -> None:
 
 
 def _groups(comm: Communicator, n: int) -> None:
-    """Groups in another order, side by side, and of one rank; the last one twice."""
+    """Check groups: the ranks in reverse order, two halves (made twice), and one rank alone."""
     ranks = list(range(comm.size))
     halves = [ranks[::2], ranks[1::2]]
     mine = next(half for half in halves if comm.rank in half)

@@ -173,7 +173,7 @@ class _GraphLowering:
         )
         self.work = Lowering(backend, device, regions, level, inside, observed)
         self.params = self.work.parameters(graph)
-        self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
+        self.outputs = self.work.graph(graph, self.params, True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
         """Return the lowered graph as an executable; arguments as in `lower_program`.

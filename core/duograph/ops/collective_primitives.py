@@ -204,7 +204,10 @@ def _(x, out, dout, lengths, group):
 
 @op(name="reduce_scatter_rows", **OPTIONS)
 def reduce_scatter_rows(x: Tensor, lengths: Sequence[int], rows: int, reduction: str, group: str):
-    """Graph op: rows of the reduction of tensors: lengths[rank], which is also `rows`."""
+    """Graph op: this rank's rows of the reduction of tensors: lengths[rank] of them, in order.
+
+    `rows` is that number, from which the type of the result follows.
+    """
 
 
 @reduce_scatter_rows.infer
@@ -366,7 +369,7 @@ def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str)
 def _compared(
     op: Any, attributes: Mapping[str, Any]
 ) -> tuple[Callable[[Any], str], Mapping[str, Any]]:
-    """Return how an operand is shown, and the attributes, that all ranks have in common."""
+    """Return (function from operand type to text, attributes), which all ranks must share."""
     own = _OF_THE_RANK.get(op.name)
     if own is None:
         return str, attributes

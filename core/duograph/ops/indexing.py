@@ -18,7 +18,8 @@ from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..host_arrays import Array
 from ..ir.builder import GraphTensor
-from ..op import numbers, op
+from ..op import op
+from ..op_calls import numbers
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of

@@ -31,11 +31,11 @@ from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .pointwise import conjugate
 from .scan import scan_prod
-from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
+from .shape_primitives import broadcast_reduced, reduce_sum, reduced_shape, reshape_to, transpose_by
 
 __all__ = [
-    "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
-    "reduce_mean", "sum", "mean", "prod", "all", "any", "count_nonzero", "nansum",
+    "reduce_prod", "reduce_all", "reduce_any", "sum", "prod", "all", "any", "count_nonzero",
+    "nansum",
 ]  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def _(x, out, dout, axis, keepdims):
     others = reshape_to(others, tuple(x.shape[i] for i in order))
     if order != tuple(range(x.ndim)):
         others = transpose_by(others, tuple(order.index(i) for i in range(x.ndim)))
-    return (conjugate(others) * spread(dout, x.shape, axis, keepdims),)
+    return (conjugate(others) * broadcast_reduced(dout, x.shape, axis, keepdims),)
 
 
 @op(differentiable=False, folds="biu", reduction="and")

@@ -14,10 +14,10 @@ __all__ = ["CountingCommunicator"]
 
 
 class CountingCommunicator(Communicator):
-    """A communicator that passes calls on.
+    """A communicator that forwards calls to another one and counts the bytes that it sends.
 
     Attributes:
-        sent: bytes that this rank has sent to others by it.
+        sent: bytes that this rank has sent to other ranks through it.
     """
 
     def __init__(self, inner: Communicator) -> None:

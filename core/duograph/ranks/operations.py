@@ -100,7 +100,10 @@ class Operation:
         )
 
     def advance(self, seconds: float) -> bool:
-        """Advance as far as possible in this time; return whether the operation is complete."""
+        """Advance the operation for at most `seconds`; return whether it is complete.
+
+        With 0 seconds it does what is possible without waiting.
+        """
         end = time.monotonic() + seconds
         try:
             while True:
@@ -139,7 +142,7 @@ class Operation:
         return self.text.partition(" of ")[0]
 
     def where(self) -> str:
-        """Return what is called, where and on which rank, for messages."""
+        """Return the operation, the user's line that called it, and the rank, for messages."""
         return f"{self.text}{self.line} on rank {self.group.world.rank}"
 
     def late(self, seconds: float) -> CommunicationError:
@@ -162,7 +165,7 @@ class Queue:
     """Operations that run one after the other: the collectives of a group, or the messages that
     have one direction, rank and tag.
 
-    The queues of a rank go on side by side: who waits for an operation advances the others too.
+    The queues of a rank are independent: a wait for an operation of one advances the others too.
     """
 
     def __init__(self) -> None:
@@ -184,8 +187,8 @@ class Queue:
         """Wait for an operation and for those before it; return its result.
 
         Args:
-            late: what to raise after `seconds`, at which the operation goes on; None: the operation
-                has failed then.
+            late: the exception to raise after `seconds`; the operation then stays in the queue and
+                may be waited for again. None: the operation fails at that time.
 
         Raises:
             CommunicationError: it failed, or is not complete after `seconds`.
@@ -209,10 +212,12 @@ class Queue:
         return operation.result
 
     def _advanced(self, first: Operation, seconds: float) -> bool:
-        """Advance the first operation for this time; return whether it is complete.
+        """Advance the first operation of this queue for at most `seconds`; return whether it ended.
+
+        The operations in the other queues of this rank are advanced as well, without waiting.
 
         Raises:
-            CommunicationError: an operation of another queue has failed meanwhile.
+            CommunicationError: an operation of another queue failed.
         """
         world = first.group.world
         end = time.monotonic() + seconds

@@ -93,7 +93,7 @@ class Group:
         return operation.queue.wait(operation, settings.communication_timeout)
 
     def close(self) -> None:
-        """End the use of this group, in which every rank takes part."""
+        """Free the group and its communicator; every rank of the group must call it."""
         for queue in (self.queue, *self._messages.values()):
             self.world.queues.remove(queue)
         self.comm.close()
@@ -245,7 +245,10 @@ def _rows(x: Array) -> str:
 
 
 def _nothing() -> Steps:
-    """No transfers: the comparison before every collective makes the ranks wait for each other."""
+    """Yield no steps: a barrier needs none, because ranks are compared before every collective.
+
+    That comparison makes the ranks wait for each other.
+    """
     return None
     yield
 
@@ -288,15 +291,15 @@ class World:
         engine: name of the engine, "none" with one rank.
         rank: number of this rank.
         size: number of ranks.
-        groups: the groups of which this rank is one, by name.
-        others: ranks of the groups of which it is none, by name.
+        groups: by name, the groups to which this rank belongs.
+        others: by name, the ranks of the groups to which this rank does not belong.
         broken: the error after which no collective can run; None: there was none.
         parallel: the options of `set_auto_parallel_context`, of threads that act as ranks.
-        machines: names of the machines by rank, None until somebody asks.
+        machines: names of the machines by rank; None until they are first asked for.
         compared: groups and texts of the programs that all their ranks have compared.
         started_buckets: how many buckets were started, by group (`ranks.buckets`).
         queues: of the collectives and messages of all groups.
-        backends: what users call the engines of groups, by the names of these.
+        backends: name of the group -> the engine's name as users write it, such as "nccl".
     """
 
     def __init__(self, engine: str, comm: Communicator) -> None:
@@ -412,7 +415,7 @@ class World:
         return found
 
     def end(self) -> None:
-        """Wait until all ranks have ended their programs, in which nobody waits for this one.
+        """Wait until all ranks have ended their programs; called at the end of this rank's program.
 
         Raises:
             CommunicationError: another rank waits in a collective that this rank will not call.

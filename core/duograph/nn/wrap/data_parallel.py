@@ -101,7 +101,7 @@ class DistributedGradReducer(Cell):
         return self.scaled(found)
 
     def parts(self, grads: Sequence[Tensor], sharding: Sharding) -> tuple[Tensor, ...]:
-        """Return the combinations of gradients, of which this rank needs its parts alone.
+        """Combine gradients over the ranks; return this rank's shard of each that is sharded.
 
         Args:
             grads: one for each Parameter.
@@ -184,7 +184,7 @@ class EarlyReduction:
         self.group.world.poll()
 
     def finish(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Wait for the combinations of all gradients, which the backward pass has returned."""
+        """Wait until the gradients of a finished backward pass are combined over the ranks."""
         for i, grad in enumerate(grads):
             if self.reported.get(i) is not grad._buf:
                 if i in self.reported:
