@@ -59,11 +59,8 @@ demo: setup
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
 # Compile every kernel of every dtype for every architecture; run the whole outside matrix; differentiate every public
-# function; export every sample of the conformance suite as ONNX.
-test-all: export DUOGRAPH_CUDA_FULL = 1
-test-all: export DUOGRAPH_OUTSIDE = full
-test-all: export DUOGRAPH_GRADIENTS = full
-test-all: export DUOGRAPH_ONNX = full
+# function; export every sample of the conformance suite as ONNX; and every row of tables that `make test` samples.
+test-all: export DUOGRAPH_TESTS = full
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files test-torch
 
 lint: setup

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from typing import Any
 
 from ..compiler import BuildError, Compiler
 
@@ -38,6 +39,8 @@ FLAGS = (
     "-Wl,-z,noseparate-code",
     "-Wl,-z,norelro",
 )
+# The library that runs kernels, by the identity of its compiler.
+_machines: dict[tuple[Any, ...], bytes] = {}
 _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
 
 
@@ -94,14 +97,15 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """Compile the C++ library that runs emulated kernels (machine.cpp); return its bytes."""
-        text = (HERE / "machine.cpp").read_text()
-        return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
+        """Return the bytes of the C++ library that runs emulated kernels (machine.cpp).
 
-    def image(self, source: str) -> bytes:
-        if "dg_launch" in source:  # the emulated machine
-            return self.compile(source)
-        return super().image(source)
+        A process compiles it once.
+        """
+        if self.identity not in _machines:
+            text = (HERE / "machine.cpp").read_text()
+            header = (HERE / "machine.h").read_text()
+            _machines[self.identity] = self.compile(text.replace('#include "machine.h"', header))
+        return _machines[self.identity]
 
     def compile(self, text: str) -> bytes:
         """Compile C++ source with the host's compiler; return the shared library's bytes."""
