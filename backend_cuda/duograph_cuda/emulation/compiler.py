@@ -20,12 +20,15 @@ from ..compiler import BuildError, Compiler
 __all__ = ["HostCompiler", "command"]
 
 HERE = pathlib.Path(__file__).parent
+# Kernels run for microseconds in tests and compile for a tenth of a second each: they are not
+# optimised.
 FLAGS = (
     "-std=c++17",
-    "-O1",
+    "-Og",
     "-w",
     "-fPIC",
     "-shared",
+    "-nostdlib",  # its start-up code is not used; searching the libraries takes 20 ms
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-strict-aliasing",
@@ -104,16 +107,20 @@ class HostCompiler(Compiler):
         if self.identity not in _machines:
             text = (HERE / "machine.cpp").read_text()
             header = (HERE / "machine.h").read_text()
-            _machines[self.identity] = self.compile(text.replace('#include "machine.h"', header))
+            text = text.replace('#include "machine.h"', header)
+            _machines[self.identity] = self.compile(text, "-O1")
         return _machines[self.identity]
 
-    def compile(self, text: str) -> bytes:
-        """Compile C++ source with the host's compiler; return the shared library's bytes."""
+    def compile(self, text: str, *flags: str) -> bytes:
+        """Compile C++ source with the host's compiler; return the shared library's bytes.
+
+        `flags` come after those that all sources are compiled with.
+        """
         from duograph.backend import disk_cache
 
         out = disk_cache.scratch(".so")
         out.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [*self.command, *self.flags, "-x", "c++", "-", "-o", str(out), "-lm"]
+        arguments = [*self.command, *self.flags, *flags, "-x", "c++", "-", "-o", str(out), "-lm"]
         done = subprocess.run(arguments, input=text, capture_output=True, text=True)
         try:
             if done.returncode:
