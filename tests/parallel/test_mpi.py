@@ -17,6 +17,7 @@ import duograph as ms
 import numpy as np
 import pytest
 import rank_programs as programs
+from duograph_collectives import mpi
 from rank_programs import COMPILED, EAGER, NETWORKS
 
 pytestmark = pytest.mark.skipif(
@@ -120,6 +121,32 @@ def test_ranks_end_when_the_launcher_is_killed() -> None:
     while ranks_left(mark) and time.monotonic() < end:
         time.sleep(0.2)
     assert not ranks_left(mark)
+
+
+# what starts a command after a launcher with the same process id was killed
+AFTER_A_KILLED_LAUNCHER = """
+mkdir "$TMPDIR/ompi.$$" && touch "$TMPDIR/ompi.$$/pmix.vm.tool" && exec "$@"
+"""
+
+
+def test_files_of_killed_launchers_do_no_harm(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # read from the environment again
+    command = mpi._launch(2, [sys.executable, "-c", "print('a rank')"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", AFTER_A_KILLED_LAUNCHER, "sh", *command],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "a rank\n" * 2), done.stderr
+
+
+@pytest.mark.parametrize("how", ["fine", "raise", "kill"])
+def test_nothing_is_left_among_temporary_files(how: str, tmp_path: pathlib.Path) -> None:
+    done = run("-n", 2, HERE / "failing_ranks.py", how, TMPDIR=str(tmp_path))
+    assert (done.returncode == 0) == (how == "fine"), done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 SCRIPT = """
