@@ -9,7 +9,7 @@ only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from . import observers
 from .costs import Costs
 from .prepared import Handle, LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
+from .views import LAYOUTS
 
 __all__ = [
     "array_text",
@@ -28,6 +29,7 @@ __all__ = [
     "as_linked",
     "as_packing",
     "as_prepared",
+    "as_viewing",
     "backend_problem",
     "call_text",
     "checked_costs",
@@ -296,7 +298,49 @@ def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]
             f"returned PreparedCall.fuse_consumer={shown_value(found.fuse_consumer)}; wanted a "
             "function"
         )
+    if found.layouts or found.with_views is not None:
+        _check_layouts(found, n_operands)
     return found
+
+
+def _check_layouts(call: PreparedCall, n_operands: int) -> None:
+    given = call.layouts
+    if not (
+        isinstance(given, Mapping)
+        and all(_is_int(i) and 0 <= i < n_operands for i in given)
+        and all(isinstance(names, (tuple, set, frozenset)) for names in given.values())
+        and all(name in LAYOUTS for names in given.values() for name in names)
+    ):
+        raise BackendError(
+            f"returned PreparedCall.layouts={shown_value(given)}; wanted tuples of "
+            f"{', '.join(map(repr, LAYOUTS))} by operand, of {n_operands} operands"
+        )
+    if not callable(call.with_views):
+        raise BackendError(
+            f"returned PreparedCall.with_views={shown_value(call.with_views)} beside layouts; "
+            "wanted a function of views"
+        )
+
+
+def as_viewing(found: object, viewed: Collection[int]) -> PreparedCall | None:
+    """Return what `PreparedCall.with_views` returned, if it is None or a call.
+
+    `viewed` are the operands that the call reads from buffers of another size or order.
+
+    Raises:
+        BackendError: it is something else, or may overwrite or pack one of these operands.
+    """
+    if found is None or isinstance(found, PreparedCall):
+        wrong = () if found is None else {i for i, _ in found.overwrites} | set(found.packings)
+        if set(wrong).isdisjoint(viewed):
+            return found
+        raise BackendError(
+            f"returned a call that overwrites or packs one of the operands "
+            f"{sorted(viewed)}, which it was to read through views"
+        )
+    if callable(found):
+        return PreparedCall(found)
+    raise BackendError(f"returned {shown_value(found)}; wanted None or a function")
 
 
 def _check_overwrites(pairs: object, n_operands: int, n_results: int) -> None:

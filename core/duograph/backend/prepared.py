@@ -9,8 +9,10 @@ buffer handles.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
+
+from .views import View
 
 __all__ = [
     "FuseConsumer",
@@ -46,6 +48,12 @@ class PreparedCall:
             call with the same bits, or returns None. The fused call's operands are those of this
             call, then those of the reader without the result. It may be fused with its own reader
             again.
+        layouts: operand -> the layouts of `backend.views.LAYOUTS` that the call can take beside
+            dense C order. Compiled functions above O0 then pass the buffer that holds the operand
+            transposed, sliced or broadcast, and make no copy.
+        with_views: function from the views of one or more operands in `layouts` to the call that
+            reads these from the buffers that hold them, or None if it cannot. Its `overwrites` and
+            `packings` may name the other operands alone.
         owner: who provides the call, for messages; "" is the backend. The core sets it.
         precedes: a plugin added the call, with precedence over the backend's own kernel, so that
             compiled functions must neither fuse nor replace its op. The core sets it.
@@ -56,6 +64,8 @@ class PreparedCall:
     infallible: bool = False
     packings: Mapping[int, Callable[[], Packing | None]] = dataclasses.field(default_factory=dict)
     fuse_consumer: FuseConsumer | None = None
+    layouts: Mapping[int, Collection[str]] = dataclasses.field(default_factory=dict)
+    with_views: Callable[[Mapping[int, View]], PreparedCall | HandleFunction | None] | None = None
     owner: str = ""
     precedes: bool = False
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..dtype import DType
 from ..types import HostType, TensorType
 from .prepared import HandleFunction, PreparedCall
+from .views import View
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -51,6 +52,8 @@ class Step:
             is no instruction.
         attributes: the op's attributes; those of a region are its graph, ``body``.
         spans: locations in the user's source, for people; several for a fused region.
+        views: operand -> how it lies in the buffer of its slot, whose type is that of the view's
+            size; only operands for which the call has `layouts`. All others are dense.
     """
 
     call: PreparedCall
@@ -63,6 +66,7 @@ class Step:
     types: tuple[TensorType | HostType | None, ...] = ()
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     spans: tuple[Any, ...] = ()
+    views: Mapping[int, View] = dataclasses.field(default_factory=dict)
 
     def with_run(self, run: HandleFunction) -> Step:
         """Return a copy of the step whose call runs another function."""

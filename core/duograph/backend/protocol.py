@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
 # (major, minor): a plugin built for another major version is refused, naming both.
-SEAM_VERSION = (1, 4)
+SEAM_VERSION = (1, 5)
 
 # A plain function from operand handles to result handles is a prepared call without optional facts.
 Call: TypeAlias = PreparedCall | HandleFunction

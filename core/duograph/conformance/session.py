@@ -21,7 +21,7 @@ from ..placement import device_of
 from ..version import OWN
 from . import check, oracle
 from .case import OpCase
-from .cases import all_cases
+from .cases import all_cases, families
 
 __all__ = ["Session", "over"]
 
@@ -191,6 +191,15 @@ class Session:
                 real = [d for d in takes if d is float64] or [d for d in takes if d is float32]
                 chosen.append((case, (real or takes)[0]))
         return "case,dtype", chosen
+
+    def layouts(self) -> tuple[str, Sequence[Any]]:
+        """Return the families of ops whose kernels are called with operands in other layouts."""
+        return "family,", [] if self.quick else [(name,) for name in families()]
+
+    def cases_of(self, family: str) -> list[OpCase]:
+        """Return the conformance test cases of a family of ops."""
+        names = set(families()[family])
+        return [case for case in all_cases() if case.name in names]
 
     def errors(self) -> tuple[str, Sequence[Any]]:
         return "case,", [(c,) for c in self.cases() if c.errors]

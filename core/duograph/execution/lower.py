@@ -29,6 +29,7 @@ from .optional_methods import answer
 from .producer_consumer import fuse_producer_consumer
 from .regions import cannot_compile, compile_regions
 from .segments import native_segments
+from .strided_operands import read_in_place
 
 __all__ = ["lower", "lower_closed", "lower_program"]
 
@@ -254,7 +255,8 @@ class _GraphLowering:
             one_step = len(instructions) == 1 and isinstance(instructions[0], Step)
             if self.level != "O0" and instructions and not one_step:
                 shared = share_packed_operands(instructions, work.sizes)
-                instructions = fuse_producer_consumer(shared, self.outputs)
+                fused = fuse_producer_consumer(shared, self.outputs)
+                instructions = read_in_place(fused, self.outputs)
             stepwise = functools.partial(
                 lower_closed, self.graph, self.device, self.regions, "O1", observed=self.observed
             )

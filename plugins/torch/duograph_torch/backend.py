@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from duograph.backend.dlpack import HOST, device_of
+from duograph.backend.prepared import PreparedCall
 from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.backend.views import STRIDED, View
 from duograph.dtype import DType, uint32
 from duograph.errors import DeviceMemoryError
 from duograph.ir.graph import Graph
@@ -103,24 +105,33 @@ class Torch(Backend):
         types: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
         device_id: int,
-    ) -> Callable[..., Any] | None:
+    ) -> PreparedCall | None:
         call = translated(op, types, attributes)
         if call is None:
             return None
-        shapes = [None if t is None else t.shape for t in types]
         nbytes = sum(t.nbytes for t in call.results)
 
-        def run(*handles: torch.Tensor) -> Any:
-            given = [
-                None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
-            ]
-            try:
-                made = tuple([_own(v, given) for v in call(given, _raise)])
-            except RuntimeError as error:
-                raise _named(error, nbytes) from error
-            return made[0] if call.single else made
+        def reading(views: Mapping[int, View]) -> Callable[..., Any]:
+            """Return the kernel that reads some operands through views of their buffers."""
+            seen = [None if t is None else _reader(t, views.get(i)) for i, t in enumerate(types)]
 
-        return run
+            def run(*handles: torch.Tensor) -> Any:
+                given = [None if r is None else r(h) for h, r in zip(handles, seen, strict=True)]
+                try:
+                    made = tuple([_own(v, given) for v in call(given, _raise)])
+                except RuntimeError as error:
+                    raise _named(error, nbytes) from error
+                return made[0] if call.single else made
+
+            return run
+
+        def with_views(views: Mapping[int, View]) -> Callable[..., Any] | None:
+            # PyTorch's tensors have no negative strides
+            flipped = any(stride < 0 for view in views.values() for stride in view.strides)
+            return None if flipped else reading(views)
+
+        layouts = {i: (STRIDED,) for i, t in enumerate(types) if t is not None}
+        return PreparedCall(reading({}), layouts=layouts, with_views=with_views)
 
     def compile_graph(self, graph: Graph, device_id: int) -> Callable[..., Any] | str:
         reason = refusal(graph)
@@ -137,6 +148,20 @@ class Torch(Backend):
             return made[0] if graph.single else tuple(made)
 
         return own
+
+
+def _reader(type_: TensorType, view: View | None) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a function from a handle to the operand of a kernel: its tensor, or a view of it."""
+    if view is None:
+        shape = type_.shape
+        return lambda handle: handle.reshape(shape)
+    shape, strides, offset, _ = view
+
+    def seen(handle: torch.Tensor) -> torch.Tensor:
+        flat = handle.reshape(-1).resolve_conj().resolve_neg()  # a copy if it is not dense
+        return flat.as_strided(shape, strides, flat.storage_offset() + offset)
+
+    return seen
 
 
 def _raise(wrong: WrongIndex, indices: torch.Tensor, bad: torch.Tensor) -> None:

@@ -18,7 +18,7 @@ def duograph_backend() -> BackendSpec:
     # uses the available backend of highest priority; the CPU has 50. None: only by name.
     # seam_version is the version of the plugin interface that this was written for; duograph
     # refuses another major version and says which side to upgrade.
-    return BackendSpec("Template", _make, priority=None, seam_version=(1, 4))
+    return BackendSpec("Template", _make, priority=None, seam_version=(1, 5))
 
 
 def _make() -> Backend:
