@@ -171,6 +171,9 @@ class EmulatedDriver:
     def cuStreamCreate(self, flags: int) -> Answer:
         return _OK, self.streams.create(getattr(self.threads, "context", 0))
 
+    def cuStreamDestroy(self, stream: int) -> Answer:
+        return (CUresult(self.streams.run(stream)),)  # it stays in the list, empty
+
     def cuStreamSynchronize(self, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuStreamSynchronize")
