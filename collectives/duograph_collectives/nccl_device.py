@@ -156,24 +156,26 @@ class NcclTransfers(DeviceTransfers):
 
         return self._start(after, [p.handle for p in (*sends, *receives)], calls)
 
+    def reduces(self, dtype: DType, reduction: str) -> bool:
+        if dtype.kind == "s" and self.library.number < WITH_FLOAT8:
+            return False
+        return dtype is bool_ or dtype in TYPES
+
     def _kinds(self, dtype: DType, reduction: str) -> tuple[int, int]:
         """Return the numbers of a dtype and a reduction.
 
         Raises:
             UnsupportedOpError: NCCL does not have them.
         """
+        if not self.reduces(dtype, reduction):
+            names = ", ".join(["bool", *(t.name for t in TYPES)])
+            raise UnsupportedOpError(
+                f"NCCL {self.library.version} reduces no {dtype.name}; it reduces {names}"
+            )
         functions = self.library.functions
         if dtype is bool_:  # of 0 and 1: a sum is "or", a product "and"
             dtype, reduction = uint8, {"sum": "max", "prod": "min"}.get(reduction, reduction)
-        known = TYPES.get(dtype)
-        if known is None or (dtype.itemsize == 1 and dtype.kind == "s" and
-                             self.library.number < WITH_FLOAT8):  # fmt: skip
-            names = ", ".join(["bool", *(t.name for t in TYPES)])
-            raise UnsupportedOpError(
-                f"NCCL {self.library.version} reduces no {dtype.name}; it has {names}. Cast the "
-                "tensor, or move it to the CPU"
-            )
-        return getattr(functions, known), getattr(functions, REDUCTIONS[reduction])
+        return getattr(functions, TYPES[dtype]), getattr(functions, REDUCTIONS[reduction])
 
     def all_reduce(
         self,

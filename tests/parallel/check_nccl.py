@@ -19,9 +19,15 @@ import duograph as ms
 import emulated_nccl
 import ml_dtypes  # noqa: F401 (NumPy's names of 16- and 8-bit floats)
 import numpy as np
+from duograph import nn
 from duograph.backend import registry
 from duograph.backend.collectives import Part
 from duograph.dtype import bool_
+from duograph.ops import collective_primitives as primitives
+from duograph.ranks.world import World
+from duograph.runtime_state import thread_state
+from duograph_collectives.local import LocalCommunicator, _Shared
+from duograph_collectives.nccl import NcclCommunicator
 from duograph_collectives.nccl_device import NcclTransfers
 from duograph_collectives.nccl_library import REDUCTIONS, TYPES, Library, find
 
@@ -165,6 +171,118 @@ def _() -> None:
     State.transfers.close()
     again = NcclTransfers(State.library, device(), 1, 0, State.library.unique_id(), 60.0)
     again.abort()
+
+
+# ---- through the framework -----------------------------------------------------------------------
+
+GROUP = "nccl_world_group"
+
+
+@case("a world of one rank")
+def _() -> str:
+    host = LocalCommunicator(_Shared(), (), 0, range(1))
+    thread_state.world = World("nccl", NcclCommunicator(host, State.library))
+    ms.set_context(device_target=State.name)
+    assert thread_state.world.whole.comm.serves(registry.backend(State.name), 0)
+    return thread_state.world.engine
+
+
+def copies() -> int:
+    return device().memory_stats()["copies_out"]
+
+
+CALLS = {
+    "all_reduce sum": lambda x: primitives.all_reduce([x], reduction="sum", group=GROUP, size=1)[0],
+    "all_reduce max": lambda x: primitives.all_reduce([x], reduction="max", group=GROUP, size=1)[0],
+    "all_gather": lambda x: primitives.all_gather(x, group=GROUP, size=1),
+    "reduce_scatter": lambda x: primitives.reduce_scatter(x, reduction="sum", group=GROUP, size=1),
+    "broadcast": lambda x: primitives.broadcast_from([x], root=0, group=GROUP)[0],
+    "all_to_all": lambda x: primitives.all_to_all(
+        x, lengths=(len(x),), received=(len(x),), group=GROUP
+    ),
+}
+OPS_DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int16", "uint8", "bool")
+
+
+def _ops() -> None:
+    for name, call in CALLS.items():
+
+        def run(name=name, call=call) -> str:
+            for dtype in OPS_DTYPES:
+                for shape in (
+                    ((), (0,), (1,), (4, 3)) if name.startswith("all_reduce") else ((5, 3),)
+                ):
+                    given = ms.Tensor(np.arange(15), dtype=getattr(ms, dtype), device=State.name)
+                    x = given[: int(np.prod(shape))].reshape(shape)
+                    for run in (call, ms.jit(call)):
+                        before = copies()
+                        found = run(x)
+                        assert copies() == before, "it was copied to the host"
+                        assert found.device == x.device
+                        same(found.asnumpy(), x.asnumpy())
+            return ", ".join(OPS_DTYPES)
+
+        CASES.append((f"op {name}, eager and compiled", run))
+
+
+_ops()
+
+
+class Reducer(nn.Cell):
+    """All-reduces gradients, with one rank too."""
+
+    def construct(self, grads):
+        return tuple(primitives.all_reduce(list(grads), reduction="sum", group=GROUP, size=1))
+
+
+def training(reduces: str | None) -> tuple[bytes, int]:
+    """Return the bytes of the Parameters after three steps, and the copies to the host."""
+    ms.set_seed(3)
+    net = nn.SequentialCell(nn.Dense(64, 1024), nn.ReLU(), nn.Dense(1024, 1024), nn.Dense(1024, 1))
+    step = nn.TrainOneStepCell(
+        nn.WithLossCell(net, nn.MSELoss()), nn.Adam(net.trainable_params(), 0.01)
+    )
+    if reduces == "compiled":
+        step.grad_reducer = Reducer()
+    elif reduces == "eager":
+        step.grad_reducer = nn.DistributedGradReducer(step.weights)
+        step.grad_reducer.size = 2  # so that it does not leave one rank's gradients alone
+    rng = np.random.default_rng(0)
+    x = ms.Tensor(rng.normal(size=(32, 64)).astype(np.float32))
+    y = ms.Tensor(rng.normal(size=(32, 1)).astype(np.float32))
+    run = ms.jit(step) if reduces == "compiled" else step
+    before = copies()
+    for _ in range(3):
+        run(x, y)
+    made = copies() - before
+    return b"".join(p.asnumpy().tobytes() for p in net.get_parameters()), made
+
+
+@case("a training step, gradients reduced in buckets while the tape runs")
+def _() -> str:
+    ms.set_auto_parallel_context(parallel_mode="data_parallel")
+    plain, usual = training(None)
+    found, made = training("eager")
+    assert found == plain, "other Parameters than without the reduction"
+    assert made == usual, f"{made} copies to the host; {usual} without the reduction"
+    return f"{made} copies to the host, {usual} without the reduction"
+
+
+@case("a training step, compiled, with start and wait of collectives apart")
+def _() -> str:
+    plain, usual = training(None)
+    found, made = training("compiled")
+    worst = np.abs(np.frombuffer(found, np.float32) - np.frombuffer(plain, np.float32)).max()
+    assert worst < 1e-4, worst
+    assert made <= usual, f"{made} copies to the host; {usual} without the reduction"
+    return f"{made} copies to the host; largest difference to eager {worst:.1e}"
+
+
+@case("the end of the world")
+def _() -> None:
+    thread_state.world.end()
+    thread_state.world.whole.close()
+    thread_state.world = None
 
 
 def main() -> int:

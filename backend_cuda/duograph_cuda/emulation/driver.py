@@ -145,6 +145,9 @@ class EmulatedDriver:
     def cuDeviceGetName(self, length: int, device: int) -> Answer:
         return _OK, b"emulated CUDA device".ljust(length, b"\0")
 
+    def cuDeviceGetPCIBusId(self, length: int, device: int) -> Answer:
+        return _OK, f"emulated by process {os.getpid()}, {device}".encode().ljust(length, b"\0")
+
     def cuDeviceTotalMem(self, device: int) -> Answer:
         return _OK, self.limit
 

@@ -68,7 +68,13 @@ class DeviceRequest(Request):
 
     `test` still says whether the transfer is complete on the device. It keeps its buffers until
     either is done.
+
+    Attributes:
+        operation: what it is part of, None or an object with the methods `where() -> str` and
+            `late(seconds) -> CommunicationError`; the core sets it when the transfer has started.
     """
+
+    operation: Any = None
 
 
 class Part(NamedTuple):
@@ -98,6 +104,10 @@ class DeviceTransfers(ABC):
         """Return new memory of the device."""
 
     @abstractmethod
+    def reduces(self, dtype: DType, reduction: str) -> bool:
+        """Return whether `all_reduce` and `reduce_scatter` take this dtype and reduction."""
+
+    @abstractmethod
     def exchange(
         self, sends: Sequence[Part], receives: Sequence[Part], after: Any
     ) -> DeviceRequest:
@@ -121,20 +131,13 @@ class DeviceTransfers(ABC):
             dtype: of the elements.
             reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
             after: the mark.
-
-        Raises:
-            UnsupportedOpError: the engine has no such reduction.
         """
 
     @abstractmethod
     def reduce_scatter(
         self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: Any
     ) -> DeviceRequest:
-        """Start reducing `size * count` elements, of which rank r gets the r-th `count`.
-
-        Raises:
-            UnsupportedOpError: the engine has no such reduction.
-        """
+        """Start reducing `size * count` elements, of which rank r gets the r-th `count`."""
 
     @abstractmethod
     def all_gather(self, x: Handle, out: Handle, nbytes: int, after: Any) -> DeviceRequest:
@@ -228,12 +231,17 @@ class Communicator(ABC):
         """
         return None
 
-    def on_device(self, backend: Backend, device_id: int) -> DeviceTransfers | None:
-        """Return how this group transfers buffers of a device; None: through host memory.
+    def serves(self, backend: Backend, device_id: int) -> bool:
+        """Return whether `on_device` transfers buffers of a device; else host memory is used."""
+        return False
 
-        All ranks of the group call it; it may wait for them.
+    def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
+        """Return the transfers of buffers of a device in this group; it may wait for all its ranks.
+
+        `name` is that of the group, for messages. It is called once for a device that `serves`
+        accepts.
         """
-        return None
+        raise NotImplementedError(f"{type(self).__name__}: has no on_device()")
 
     def close(self) -> None:  # noqa: B027 (an engine need not have anything to close)
         """End the use of this communicator, in which every rank takes part."""
