@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..backend import observers
+from ..backend.collectives import DeviceRequest
 from ..errors import CommunicationError
 from .transfers import Steps, gathered
 
@@ -113,6 +114,8 @@ class Operation:
                         return False
                 before = self.group.comm.sent
                 self._request = next(self._steps)
+                if isinstance(self._request, DeviceRequest):
+                    self._request.operation = self
                 self._sent += self.group.comm.sent - before
         except StopIteration as finished:
             self.result = finished.value
