@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from duograph.backend.costs import Costs
+from duograph.backend.costs import Costs, FusionLimits
 from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
 from duograph.backend.grid.index_errors import IndexRecord
 from duograph.backend.locks import new_lock
@@ -53,7 +53,7 @@ __all__ = ["Cuda"]
 # Name of our own kernels among the ways to compute a convolution.
 OWN = "own kernels"
 
-COSTS = Costs(compare_labels=True)
+COSTS = Costs(fusion=FusionLimits(max_recomputed=4), compare_labels=True)
 
 
 class Cuda(GridBackend):

@@ -66,10 +66,15 @@ class Grouping:
         readers: positions of the nodes that read a value.
         refusals: why a node is in no group, by position.
         apart: why a node is not in the group of an operand, by (position, operand).
+        copies: results of nodes that `fusion_recompute` copied for one group each. These nodes read
+            all other values from memory, and so are in no group that computes them.
     """
 
-    def __init__(self, graph: Graph, context: PassContext) -> None:
+    def __init__(
+        self, graph: Graph, context: PassContext, copies: frozenset[int] = frozenset()
+    ) -> None:
         self.graph = graph
+        self.copies = copies
         self.limits = context.costs.fusion
         self.epilogues = context.epilogues
         self.home: dict[int, Group] = {}
@@ -239,8 +244,8 @@ class Grouping:
                 continue
             producer = self.producer.get(i)
             home = self.home[producer].current() if producer in self.home else None
-            if home is None or node.op.traits.gather:
-                if home is not None:
+            if home is None or self.reads_memory(node, i):
+                if home is not None and node.op.traits.gather:
                     self.apart[at, i] = "a gather reads from memory"
                 level = max(level, self.level_of(i) + 1)
             elif self.is_movable_gather(home, at) and (not row or home.n == n):
@@ -261,6 +266,11 @@ class Grouping:
         for g in gathers:
             g.level, g.n = level, groups[0].n if groups else n
         return groups + gathers, level
+
+    def reads_memory(self, node: GraphNode, i: int) -> bool:
+        """Return whether a node reads an operand from memory, even if a group could compute it."""
+        copied = not self.copies.isdisjoint(node.results)
+        return node.op.traits.gather is not None or (copied and i not in self.copies)
 
     def is_movable_gather(self, group: Group, at: int) -> bool:
         """Return whether a fusion group is a lone gather that only the node at position `at` reads.
@@ -346,6 +356,23 @@ class Grouping:
         return True
 
     # ---- regions ------------------------------------------------------------------------------
+
+    def used_outside(self, member: dict[int, Group]) -> set[int]:
+        """Return ids of the values that regions must return, as something outside reads them.
+
+        That may be an output of the graph, a node outside all regions or one in another region.
+        `member` is the region of each fused node, by the node's position.
+        """
+        found = set(self.graph.outputs)
+        for at, node in enumerate(self.graph.nodes):
+            for i in node.operands:
+                producer = None if i is None else self.producer.get(i)
+                if i is None or producer is None:
+                    continue
+                # a producer outside all regions counts as itself
+                if member.get(at) is not member.get(producer, at):
+                    found.add(i)
+        return found
 
     def region(self, positions: Iterable[int], used_outside: set[int], row: int = 0) -> GraphNode:
         """Return a `region` node (one fused kernel) whose body has the graph nodes at `positions`.
