@@ -40,7 +40,7 @@ __all__ = ["form_epilogues", "prepared"]
 
 DTYPES = (float16, bfloat16)
 # Ops that a library computes, whose operands therefore are in memory.
-LIBRARY_OPS = ("matmul", "self_attention", "attention")
+LIBRARY_OPS = ("matmul", "self_attention", "self_attention_grad", "attention", "attention_grad")
 
 
 class _Found(NamedTuple):
