@@ -138,6 +138,14 @@ SUMS = {
         ["[mul reduce_sum sub] -> %10, %12", "reduce_sum -> %13", "reduce_sum -> %14"],
         ["[mul reduce_sum reduce_sum] -> %13, %14", "[mul reduce_sum sub] -> %12"],
     ),
+    "the sum of a reshaped operand joins": (
+        f"%0: float32[2, 64], %1: {F}",
+        f"%9 = reshape(%0, shape=(8, 16)) : {F}\n%10 = mul(%9, %1) : {F}\n%11 = {rows('%10')}\n"
+        f"%12 = sub(%9, %11) : {F}\n%13 = {columns('%10')}\n%14 = {columns('%9')}\n"
+        "return %12, %13, %14",
+        ["[mul reduce_sum reshape sub] -> %10, %12", "reduce_sum -> %13", "reduce_sum -> %14"],
+        ["[mul reduce_sum reduce_sum reshape] -> %13, %14", "[mul reduce_sum reshape sub] -> %12"],
+    ),
     "operands have as many bytes as the value": (
         f"%0: {F}, %1: {F}",
         f"%10 = mul(%0, %1) : {F}\n%11 = {rows('%10')}\n%12 = sub(%0, %11) : {F}\n"
