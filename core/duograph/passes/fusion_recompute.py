@@ -201,7 +201,7 @@ class _Planner:
         group = self.member.get(use.at)
         if group is None:
             return self.columns_at(use)
-        if node.op.traits.gather or node.op.traits.scatter:
+        if group.n != self.group.n or node.op.traits.gather or node.op.traits.scatter:
             return None
         names = {self.graph.nodes[at].op.name for at in group.nodes}
         return group if names.isdisjoint(self.grouping.epilogues) else None
@@ -220,8 +220,7 @@ class _Planner:
 
         The values in `kept`, and those that share their memory, stay in memory.
         """
-        outputs = {self.memory_of(i) for i in self.graph.outputs}
-        stays = outputs.union(self.memory_of(i) for i in kept)
+        stays = {self.memory_of(i) for i in self.own if i in self.graph.outputs or i in kept}
         dropped = [
             i
             for i, readers in self.readers.items()
@@ -307,26 +306,30 @@ class _Planner:
                 saved += self.bytes_of({self.memory_of(use.value) for use in copies.uses})
                 read -= self.grouping.values_read([reader])
             else:  # each reduction was a kernel of its own
+                copies.uses.extend(self.joining(reader, copies))
                 saved += self.bytes_of(use.value for use in copies.uses)
-                saved += self.bytes_of(self.joining(reader, copies))
             saved -= self.bytes_of(read)
             returned |= {
                 i for i in copies.leaves if i in self.own and self.memory_of(i) not in self.uses
             }
         return Plan(dropped, list(merged.values()), saved - self.bytes_of(returned))
 
-    def joining(self, columns: Columns, copies: Copies) -> list[int]:
-        """Return the operands of reductions in no group that join the kernel of some copies.
+    def joining(self, columns: Columns, copies: Copies) -> list[Use]:
+        """Return more reductions over the same columns that can join the kernel of some copies.
 
-        These are reductions over the same columns of values that the copies read anyway.
+        They read a value that the copies read anyway, or an alias of it. Adds the nodes of such
+        aliases to the copies.
         """
         level = self.grouping.level_after(copies.leaves)
-        return [
-            i
-            for i in sorted(copies.leaves)
-            for at in dict.fromkeys(self.grouping.readers.get(i, ()))
-            if self.columns_at(Use(at, i)) == columns and self.grouping.level[at] >= level
-        ]
+        found = []
+        aliases = [i for i in self.own if self.memory_of(i) in copies.leaves and self.is_full(i)]
+        for i in sorted(copies.leaves.union(aliases)):
+            for at in dict.fromkeys(self.grouping.readers.get(i, ())):
+                use = Use(at, i)
+                if self.columns_at(use) == columns and self.grouping.level[at] >= level:
+                    self.trace(i, (), copies)
+                    found.append(use)
+        return found
 
     def bytes_of(self, values: Iterable[int]) -> int:
         return sum(self.grouping.tensor(i).nbytes for i in values)
@@ -357,7 +360,7 @@ def _rewrite(grouping: Grouping, plans: Sequence[Plan]) -> Rewritten:
                 node = dataclasses.replace(node, operands=operands, results=(len(types) - 1,))
                 after.setdefault(at, []).append(node)
             copied[-1].update(ids.values())
-            renamed.update({use: ids[use.value] for use in copies.uses})
+            renamed.update({use: ids.get(use.value, use.value) for use in copies.uses})
     nodes: list[GraphNode] = []
     for at, node in enumerate(graph.nodes):
         operands = tuple([renamed.get((at, i), i) for i in node.operands])
