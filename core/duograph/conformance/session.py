@@ -63,7 +63,7 @@ class Session:
     ) -> None:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
-        self.quick, self.sampled, self.share = quick, sampled and not quick, share
+        self.quick, self.sampled, self.share = quick, sampled, share
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)
@@ -123,9 +123,10 @@ class Session:
     def dtypes_of(self, case: OpCase) -> list[DType]:
         """Return the dtypes of a conformance test case that the device supports."""
         takes = [d for d in case.takes if d in (self.chosen or self.dtypes)]
-        if self.quick and not self.chosen:
-            return [d for d in takes if d in QUICK] or takes[:1]
-        return takes
+        if not self.quick or self.chosen:
+            return takes
+        takes = [d for d in takes if d in QUICK] or takes[:1]
+        return _in_turn(case, takes) if self.sampled else takes
 
     def compiled_dtypes(self, case: OpCase, takes: Sequence[DType]) -> list[DType]:
         """Return those of the dtypes of a case in which compiled code is tested."""
