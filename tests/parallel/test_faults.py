@@ -21,9 +21,9 @@ SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "faults.py"
 )
 def test_every_fault_ends_all_ranks(kind: str, ranks: int) -> None:
     command = [sys.executable, SCRIPT, "--trials", "2", "--ranks", str(ranks), "--kinds", kind,
-               "--json"]  # fmt: skip
+               "--limit", "240", "--json"]  # fmt: skip
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=200, check=False
+        list(map(str, command)), capture_output=True, text=True, timeout=600, check=False
     )
     assert done.stdout, done.stderr
     found = json.loads(done.stdout)[kind]
