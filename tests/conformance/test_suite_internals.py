@@ -256,3 +256,4 @@ def test_a_sampled_quick_run_has_every_case_in_one_dtype():
     assert {dtype for _, dtype in some} == {dtype for _, dtype in all_}
     for which in (Session.gradient, Session.compiled_gradient, Session.errors):
         assert which(sampled) == which(quick)
+    assert len(sampled.regions()[1]) * 2 == pytest.approx(len(quick.regions()[1]), abs=1)

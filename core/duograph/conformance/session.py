@@ -165,6 +165,14 @@ class Session:
         chosen = [(c, self.compiled_dtypes(c, self.dtypes_of(c))) for c in self.cases()]
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
+    def regions(self) -> tuple[str, Sequence[Any]]:
+        """Return the (case, dtype) pairs for which the suite compiles regions, with code generation.
+
+        A compiler takes longer than the test: a sampled quick run has every second case.
+        """
+        names, pairs = self.compiled()
+        return names, pairs[::2] if self.quick and self.sampled else pairs
+
     def compiled_gradient(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs for which the suite tests gradients of compiled code."""
         chosen = [(c, self.compiled_dtypes(c, self.differentiable_dtypes(c))) for c in self.cases()]
@@ -173,13 +181,15 @@ class Session:
     def whole(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
 
-        A quick run leaves them out, as a compiler may take seconds for each.
+        A quick run leaves them out, as a compiler may take seconds for each. A sampled one has every
+        second case.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
         if self.quick or not takes:
             return "case,dtype", []
-        return "case,dtype", [(c, d) for c in self.cases() for d in _first(self.dtypes_of(c))]
+        cases = self.cases()[::2] if self.sampled else self.cases()
+        return "case,dtype", [(c, d) for c in cases for d in _first(self.dtypes_of(c))]
 
     def gradient(self) -> tuple[str, Sequence[Any]]:
         return "case,dtype", [(c, d) for c in self.cases() for d in self.gradient_dtypes(c)]
