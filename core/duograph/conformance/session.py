@@ -166,7 +166,7 @@ class Session:
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
     def regions(self) -> tuple[str, Sequence[Any]]:
-        """Return the (case, dtype) pairs for which the suite compiles regions, with code generation.
+        """Return the (case, dtype) pairs whose regions the suite compiles.
 
         A compiler takes longer than the test: a sampled quick run has every second case.
         """
@@ -181,8 +181,8 @@ class Session:
     def whole(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
 
-        A quick run leaves them out, as a compiler may take seconds for each. A sampled one has every
-        second case.
+        A quick run leaves them out, as a compiler may take seconds for each; a sampled run has
+        every second case.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
