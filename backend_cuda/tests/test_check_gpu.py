@@ -74,7 +74,7 @@ def test_steps_run_and_are_recorded(monkeypatch, tmp_path, capsys):
     commands = {
         "works": Step(["-c", "print('fine')"], 60),
         "fails": Step(["-c", "raise SystemExit(3)"], 60),
-        "hangs": Step(["-c", "print('begun', flush=True); import time; time.sleep(60)"], 2),
+        "hangs": Step(["-ISc", "print('begun', flush=True); import time; time.sleep(600)"], 3),
         "lacks": Step([], 60, before=("no-such-tool",)),
         "conformance-full-1": Step(["-c", "print('first')"], 60),
         "conformance-full-2": Step(["-c", "print('second')"], 60),
@@ -86,7 +86,7 @@ def test_steps_run_and_are_recorded(monkeypatch, tmp_path, capsys):
     assert [line.partition(" in ")[0] for line in outcomes] == [
         "works: passed",
         "fails: FAILED (3)",
-        "hangs: FAILED (stopped after 2 s)",
+        "hangs: FAILED (stopped after 3 s)",
         "lacks: NOT RUN, no-such-tool is not installed",
         "conformance-full-1: passed",
         "conformance-full-2: passed",

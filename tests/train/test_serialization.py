@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -182,11 +183,26 @@ def test_saves_to_one_path_keep_their_order(tmp_path, slow_disk, last_is_async, 
     assert os.listdir(tmp_path) == ["net.ckpt"]
 
 
-def test_saves_to_different_paths_run_side_by_side(tmp_path, slow_disk):
+def test_saves_to_different_paths_run_side_by_side(tmp_path, monkeypatch):
+    """The first save ends after the second one has been read."""
+    read, write = threading.Event(), _checkpoint_file.write
+    waited = []
+
+    def written(path, entries, *options):
+        if entries["x"] == 30:
+            waited.append(read.wait(300))
+        write(path, entries, *options)
+
+    monkeypatch.setattr(_checkpoint_file, "write", written)
     save(path_in(tmp_path, "a.ckpt"), 30, async_save=True)
     save(path_in(tmp_path, "b.ckpt"), 1, async_save=True)
-    assert ms.load_checkpoint(path_in(tmp_path, "b.ckpt"))["x"].asnumpy() == 1.0
-    assert ms.async_ckpt_thread_status() and slow_disk == [1.0]
+    try:
+        assert ms.load_checkpoint(path_in(tmp_path, "b.ckpt"))["x"].asnumpy() == 1.0
+        assert ms.async_ckpt_thread_status()
+    finally:
+        read.set()
+        _background_saves.wait()
+    assert waited == [True]
 
 
 def test_values_of_an_asynchronous_save_are_those_of_the_call(tmp_path, slow_disk):

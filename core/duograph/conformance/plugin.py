@@ -62,7 +62,8 @@ def pytest_load_initial_conftests(
     group.addoption(
         "--sampled",
         action="store_true",
-        help="test derivatives and compiled code of each case in some dtypes, in turn",
+        help="test derivatives and compiled code of each case in some of the dtypes, in turn; with "
+        "--quick also results",
     )
     group.addoption(
         "--share", metavar="K/N", help="test every N-th case from the K-th on, and all programs"

@@ -63,7 +63,7 @@ class Session:
     ) -> None:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
-        self.quick, self.sampled, self.share = quick, sampled and not quick, share
+        self.quick, self.sampled, self.share = quick, sampled, share
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)
@@ -123,9 +123,10 @@ class Session:
     def dtypes_of(self, case: OpCase) -> list[DType]:
         """Return the dtypes of a conformance test case that the device supports."""
         takes = [d for d in case.takes if d in (self.chosen or self.dtypes)]
-        if self.quick and not self.chosen:
-            return [d for d in takes if d in QUICK] or takes[:1]
-        return takes
+        if not self.quick or self.chosen:
+            return takes
+        takes = [d for d in takes if d in QUICK] or takes[:1]
+        return _in_turn(case, takes) if self.sampled else takes
 
     def compiled_dtypes(self, case: OpCase, takes: Sequence[DType]) -> list[DType]:
         """Return those of the dtypes of a case in which compiled code is tested."""
@@ -164,6 +165,14 @@ class Session:
         chosen = [(c, self.compiled_dtypes(c, self.dtypes_of(c))) for c in self.cases()]
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
+    def regions(self) -> tuple[str, Sequence[Any]]:
+        """Return the (case, dtype) pairs whose regions the suite compiles.
+
+        A compiler takes longer than the test: a sampled quick run has every second case.
+        """
+        names, pairs = self.compiled()
+        return names, pairs[::2] if self.quick and self.sampled else pairs
+
     def compiled_gradient(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs for which the suite tests gradients of compiled code."""
         chosen = [(c, self.compiled_dtypes(c, self.differentiable_dtypes(c))) for c in self.cases()]
@@ -172,13 +181,15 @@ class Session:
     def whole(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
 
-        A quick run leaves them out, as a compiler may take seconds for each.
+        A quick run leaves them out, as a compiler may take seconds for each; a sampled run has
+        every second case.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
         if self.quick or not takes:
             return "case,dtype", []
-        return "case,dtype", [(c, d) for c in self.cases() for d in _first(self.dtypes_of(c))]
+        cases = self.cases()[::2] if self.sampled else self.cases()
+        return "case,dtype", [(c, d) for c in cases for d in _first(self.dtypes_of(c))]
 
     def gradient(self) -> tuple[str, Sequence[Any]]:
         return "case,dtype", [(c, d) for c in self.cases() for d in self.gradient_dtypes(c)]

@@ -127,7 +127,7 @@ def _check_gradient(
     made = [(s, _gradients(found, case, s, order, session)) for s in samples]
     made = [(s, m) for s, m in made if m is not None]
     if dtype in WIDEST:
-        limit = 3 if session.quick else len(made)
+        limit = 3 if session.quick or session.sampled else len(made)
         for sample, (problem, gradients) in made[:limit]:
             text = _attempt(
                 found,
