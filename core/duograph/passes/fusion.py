@@ -138,7 +138,7 @@ def _kernels(grouping: Grouping, group: Group) -> int:
 
 
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Move reshapes and other aliases that nodes outside read from their regions to after them.
+    """Take aliases, such as reshapes, that outside nodes read out of their regions; they run later.
 
     An alias has the same bytes as its operand, so the region returns the operand instead, and the
     alias node runs after the region. Changes `owner` (region of each node, by position) and
