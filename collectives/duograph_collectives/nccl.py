@@ -9,6 +9,7 @@ ranks compare their calls. Each group has communicators of its own, made at its 
 from __future__ import annotations
 
 import atexit
+import os
 import socket
 import weakref
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ from .nccl_library import Library, find
 
 __all__ = ["NcclCommunicator", "duograph_collectives"]
 
+# Files of the NVIDIA driver, on Linux and on its Windows subsystem.
+_DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 _ID, _PLACE = 128, 128  # bytes of a unique id, and of the name of a GPU
 
 
@@ -150,6 +153,8 @@ def _claims() -> bool:
 
 
 def _available() -> str | None:
+    if not os.environ.get("DUOGRAPH_NCCL") and not any(map(os.path.exists, _DRIVERS)):
+        return "there is no NVIDIA driver on this machine"
     reason = mpi.duograph_collectives().available()
     if reason is not None:
         return reason

@@ -1,0 +1,67 @@
+"""Ranks with a device each: the engine `nccl` over a library made for these tests (`fake_nccl.c`),
+on emulated CUDA devices.
+
+The names and numbers are compared with the real library's header where the package nvidia-nccl is
+installed; DUOGRAPH_NCCL_WHEEL names its folder (`.../nvidia/nccl`) where it is not beside us.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import emulated_nccl
+import pytest
+from duograph.backend import registry
+
+MPI = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed"
+)
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    problem = registry.backend(emulated_nccl.DEVICE).available()
+    path = emulated_nccl.build(tmp_path_factory.mktemp("nccl"))
+    if problem is not None or path is None:
+        pytest.skip(problem or "there is no C compiler")
+    return path
+
+
+@pytest.fixture
+def ranks(library: str, tmp_path: pathlib.Path) -> Iterator[dict[str, str]]:
+    """An environment in which ranks have emulated devices and this library."""
+    folder = tmp_path / "emulated_nccl-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: emulated-nccl\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[duograph]\nemulated-nccl = emulated_nccl\n")
+    found = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_"))}
+    path = [str(tmp_path), str(HERE), found.get("PYTHONPATH", "")]
+    yield found | {
+        "PYTHONPATH": os.pathsep.join(path), "DUOGRAPH_NCCL": library,
+        "FAKE_NCCL_FOLDER": str(tmp_path), "DUOGRAPH_DEVICE": emulated_nccl.DEVICE,
+    }  # fmt: skip
+
+
+def run(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "duograph.run", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=environment, check=False
+    )
+
+
+@MPI
+@pytest.mark.parametrize("size", [2, 4])
+def test_devices_conform(size: int, ranks: dict[str, str]) -> None:
+    done = run(
+        ranks, "-n", size, "-m", "duograph.conformance.collectives", "--device",
+        emulated_nccl.DEVICE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = f"6 cases of 5 lengths on {size} ranks, 5 between their CUDA-emulateds"
+    assert done.stdout == f"nccl-emulated: {said}\n"
