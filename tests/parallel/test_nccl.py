@@ -14,9 +14,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import duograph as ms
 import emulated_nccl
+import nccl_ranks
 import pytest
 from duograph.backend import registry
+from duograph_collectives.local import run_ranks
 
 MPI = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed"
@@ -65,3 +68,28 @@ def test_devices_conform(size: int, ranks: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
     said = f"6 cases of 5 lengths on {size} ranks, 5 between their CUDA-emulateds"
     assert done.stdout == f"nccl-emulated: {said}\n"
+
+
+@MPI
+@pytest.mark.parametrize("size", [2, 3])
+def test_calls(size: int, ranks: dict[str, str]) -> None:
+    done = run(ranks, "-n", size, HERE / "nccl_ranks.py", "calls")
+    assert done.returncode == 0, done.stderr
+
+
+@MPI
+@pytest.mark.parametrize("size", [2, 4])
+def test_devices_train_to_the_bits_of_threads(size: int, ranks: dict[str, str]) -> None:
+    """Threads exchange gradients through host memory, where NumPy adds them."""
+    done = run(ranks, "-n", size, HERE / "nccl_ranks.py", "train")
+    assert done.returncode == 0, done.stderr
+    expected = set()
+    before = {k: ms.get_context(k) for k in ("mode", "device_target", "jit_level")}
+    ms.set_context(device_target=emulated_nccl.DEVICE)
+    try:
+        for which in nccl_ranks.TRAININGS:
+            found = run_ranks(nccl_ranks.trained, size, which)
+            expected |= {f"{rank} {which}: {text}" for rank, text in enumerate(found)}
+    finally:
+        ms.set_context(**before)
+    assert set(done.stdout.splitlines()) == expected
