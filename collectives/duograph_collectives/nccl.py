@@ -9,6 +9,7 @@ ranks compare their calls. Each group has communicators of its own, made at its 
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import socket
 import weakref
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from duograph.backend import registry
 from duograph.backend.collectives import (
     Buffer,
     CollectivesSpec,
@@ -25,12 +27,12 @@ from duograph.backend.collectives import (
 )
 from duograph.backend.hookspecs import hookimpl
 from duograph.backend.protocol import Backend
-from duograph.context import settings
+from duograph.context import on_device_change, set_context, settings
 from duograph.errors import CommunicationError
 
 from . import mpi
 from .nccl_device import NcclTransfers
-from .nccl_library import Library, find
+from .nccl_library import Library, NcclError, find
 
 __all__ = ["NcclCommunicator", "duograph_collectives"]
 
@@ -92,12 +94,13 @@ class NcclCommunicator(Communicator):
     def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
         device: Any = backend.device(device_id)  # type: ignore[attr-defined]
         own = self._library.unique_id() if self.rank == 0 else bytes(_ID)
-        found = self._told(own + _gpu(device).encode()[:_PLACE].ljust(_PLACE), name)
+        text = own + _gpu(device).encode()[:_PLACE].ljust(_PLACE)
+        found = _told(self._host, text, f"{name!r} to their first transfer between GPUs")
         places = [row[_ID:].decode().strip() for row in found]
         for rank, place in enumerate(places):
             first = places.index(place)
             if first < rank:
-                raise CommunicationError(
+                raise NcclError(
                     f"ranks {first} and {rank} of {name!r} are on one GPU ({place}), and NCCL "
                     "takes one rank for each GPU. Start no more ranks than GPUs, choose one by "
                     "set_context(device_id=...), or set DUOGRAPH_NCCL=0: arrays then go through "
@@ -109,18 +112,6 @@ class NcclCommunicator(Communicator):
         )  # fmt: skip
         _open.add(made)
         return made
-
-    def _told(self, text: bytes, name: str) -> list[bytes]:
-        """Return the texts of equal length of all ranks."""
-        out = np.empty(self.size * len(text), np.uint8)
-        request = self._host.all_gather(np.frombuffer(text, np.uint8), out)
-        seconds = settings.communication_timeout
-        if not request.wait(seconds):
-            raise CommunicationError(
-                f"the ranks of {name!r} did not all come to their first transfer between GPUs "
-                f"within {seconds:g} s"
-            )
-        return [row.tobytes() for row in out.reshape(self.size, -1)]
 
 
 _open: weakref.WeakSet[NcclTransfers] = weakref.WeakSet()
@@ -139,13 +130,40 @@ def _close_all() -> None:
         transfers.close()
 
 
+def _told(host: Communicator, text: bytes, why: str) -> list[bytes]:
+    """Return the texts of all ranks, of one length; `why` ends "not all ranks of", for errors."""
+    out = np.empty(host.size * len(text), np.uint8)
+    request = host.all_gather(np.frombuffer(text, np.uint8), out)
+    seconds = settings.communication_timeout
+    if not request.wait(seconds):
+        raise NcclError(f"not all ranks of {why} came within {seconds:g} s")
+    return [row.tobytes() for row in out.reshape(host.size, -1)]
+
+
 def _world() -> Communicator:
-    host = mpi.duograph_collectives().world()
     library = find()
     if isinstance(library, str):
         raise CommunicationError(library)
+    host = mpi.duograph_collectives().world()
+    own = socket.gethostname().encode()[:_PLACE].ljust(_PLACE)
+    machines = _told(host, own, "the world to its beginning")
+    local = machines[: host.rank].count(own)
+    _choose_device(local)
+    on_device_change.append(functools.partial(_choose_device, local))
     atexit.register(_close_all)
     return NcclCommunicator(host, library)
+
+
+def _choose_device(local: int) -> None:
+    """Take the GPU of this rank, unless the program has chosen one other than the first.
+
+    `local` is the number of this rank among those of the machine.
+    """
+    name = registry.current_device().name
+    if settings.device_id == 0 and local and name == "GPU":
+        count = len(registry.backend(name).devices())
+        if local % count:
+            set_context(device_id=local % count)
 
 
 def _claims() -> bool:

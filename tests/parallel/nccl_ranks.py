@@ -54,12 +54,21 @@ def train() -> None:
         say(f"{get_rank()} {which}: {trained(which)}")
 
 
+def late() -> None:
+    """An all-reduce whose contributions are lost, under a limit of 2 s."""
+    ms.set_context(communication_timeout=2)
+    x = ms.Tensor([1.0, 2.0, 3.0]) + 1.0
+    total = ms.ops.AllReduce()(x)
+    say(f"rank {get_rank()} goes on")
+    say(str(total.asnumpy()))
+
+
 # Kinds of calls of NCCL that a program makes: send, receive, all-reduce and so on.
 WANTED = {"calls": (0, 1, 2, 3, 4, 5), "train": (0, 1)}
 
 
 def main() -> None:
-    found: dict[str, Any] = {"calls": calls, "train": train}
+    found: dict[str, Any] = {"calls": calls, "train": train, "late": late}
     found[sys.argv[1]]()
     library = ctypes.CDLL(os.environ["DUOGRAPH_NCCL"])
     calls_by_kind = [library.fake_nccl_counted(kind) for kind in range(1, 7)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,3 +94,31 @@ def test_devices_train_to_the_bits_of_threads(size: int, ranks: dict[str, str]) 
     finally:
         ms.set_context(**before)
     assert set(done.stdout.splitlines()) == expected
+
+
+WHERE = r"AllReduce\(sum\) of float32 \(3,\) on CUDA-emulated at .*nccl_ranks.py:\d+ on rank [01] "
+FAULTS = {
+    "late": ({"FAKE_NCCL_LOSES": "0"}, WHERE + "waited 2 s for rank [01]: a rank has ended"),
+    "an asynchronous error": (
+        {"FAKE_NCCL_BREAKS": "0"},
+        WHERE + r"failed: .* 'remote process exited or there was a network error' \(6\): Call",
+    ),
+    "one GPU for two ranks": (
+        {"DUOGRAPH_EMULATED_BUS": "0000:17:00.0"},
+        WHERE + r"failed: ranks 0 and 1 of 'hccl_world_group' are on one GPU \(emulated CUDA "
+        r"device, 0000:17:00.0 of .*\), and NCCL takes one rank for each GPU. Start no more ranks",
+    ),
+    "two ranks that NCCL finds on one GPU": (
+        {"FAKE_NCCL_GPU": "5"}, WHERE + "failed: .*Duplicate GPU detected : rank 0 and rank 1"
+    ),
+}  # fmt: skip
+
+
+@MPI
+@pytest.mark.parametrize("how", FAULTS)
+def test_faults_end_all_ranks(how: str, ranks: dict[str, str]) -> None:
+    variables, text = FAULTS[how]
+    done = run(ranks | variables, "-n", 2, HERE / "nccl_ranks.py", "late")
+    assert done.returncode == 1, done.stderr
+    assert re.search(text, done.stderr), done.stderr
+    assert "[" not in done.stdout  # no values
