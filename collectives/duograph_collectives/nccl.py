@@ -2,8 +2,9 @@
 (``pip install duograph[nccl]``).
 
 Arrays in the memory of a GPU go from GPU to GPU. The ranks find each other through another engine,
-`mpi`, which also transfers what is in host memory: arrays of the CPU, and the few bytes by which
-ranks compare their calls. Each group has communicators of its own, made at its first transfer.
+`mpi` or, without MPI, `tcp`, which also transfers what is in host memory: arrays of the CPU, and
+the few bytes by which ranks compare their calls. Each group has communicators of its own, made at
+its first transfer.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from duograph.backend.protocol import Backend
 from duograph.context import on_device_change, set_context, settings
 from duograph.errors import CommunicationError
 
-from . import mpi
+from . import mpi, tcp
 from .nccl_device import NcclTransfers
 from .nccl_library import Library, NcclError, find
 
@@ -144,7 +145,9 @@ def _world() -> Communicator:
     library = find()
     if isinstance(library, str):
         raise CommunicationError(library)
-    host = mpi.duograph_collectives().world()
+    spec = _host()
+    assert spec is not None  # `_available` has looked
+    host = spec.world()
     own = socket.gethostname().encode()[:_PLACE].ljust(_PLACE)
     machines = _told(host, own, "the world to its beginning")
     local = machines[: host.rank].count(own)
@@ -166,16 +169,21 @@ def _choose_device(local: int) -> None:
             set_context(device_id=local % count)
 
 
+def _host() -> CollectivesSpec | None:
+    """Return the engine that connects the processes, or None if neither can."""
+    found = (mpi.duograph_collectives(), tcp.duograph_collectives())
+    return next((s for s in found if s.claims() and s.available() is None), None)
+
+
 def _claims() -> bool:
-    return mpi.duograph_collectives().claims()
+    return mpi.duograph_collectives().claims() or tcp.duograph_collectives().claims()
 
 
 def _available() -> str | None:
     if not os.environ.get("DUOGRAPH_NCCL") and not any(map(os.path.exists, _DRIVERS)):
         return "there is no NVIDIA driver on this machine"
-    reason = mpi.duograph_collectives().available()
-    if reason is not None:
-        return reason
+    if _host() is None:
+        return mpi.duograph_collectives().available()
     found = find()
     return found if isinstance(found, str) else None
 

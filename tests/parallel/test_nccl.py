@@ -1,22 +1,18 @@
 """Ranks with a device each: the engine `nccl` over a library made for these tests (`fake_nccl.c`),
 on emulated CUDA devices.
-
-The names and numbers are compared with the real library's header where the package nvidia-nccl is
-installed; DUOGRAPH_NCCL_WHEEL names its folder (`.../nvidia/nccl`) where it is not beside us.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import duograph as ms
 import emulated_nccl
+import emulated_ranks
 import nccl_ranks
 import pytest
 from duograph.backend import registry
@@ -38,17 +34,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def ranks(library: str, tmp_path: pathlib.Path) -> Iterator[dict[str, str]]:
+def ranks(library: str, tmp_path: pathlib.Path) -> dict[str, str]:
     """An environment in which ranks have emulated devices and this library."""
-    folder = tmp_path / "emulated_nccl-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: emulated-nccl\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text("[duograph]\nemulated-nccl = emulated_nccl\n")
-    found = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_"))}
-    path = [str(tmp_path), str(HERE), found.get("PYTHONPATH", "")]
-    yield found | {
-        "PYTHONPATH": os.pathsep.join(path), "DUOGRAPH_NCCL": library,
-        "FAKE_NCCL_FOLDER": str(tmp_path), "DUOGRAPH_DEVICE": emulated_nccl.DEVICE,
+    found = emulated_ranks.environment(
+        tmp_path, tcp="duograph_collectives.tcp", **{"nccl-emulated": "emulated_nccl"}
+    )
+    return found | {
+        "DUOGRAPH_NCCL": library, "FAKE_NCCL_FOLDER": str(tmp_path),
+        "DUOGRAPH_DEVICE": emulated_nccl.DEVICE,
     }  # fmt: skip
 
 
@@ -69,6 +62,16 @@ def test_devices_conform(size: int, ranks: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
     said = f"6 cases of 5 lengths on {size} ranks, 5 between their CUDA-emulateds"
     assert done.stdout == f"nccl-emulated: {said}\n"
+
+
+def test_devices_conform_without_mpi(ranks: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "duograph_collectives.tcp", "2", sys.executable]
+    module = ["-m", "duograph.conformance.collectives", "--device", emulated_nccl.DEVICE]
+    done = subprocess.run(
+        [*command, *module], capture_output=True, text=True, timeout=300, env=ranks, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("nccl-emulated: 6 cases of 5 lengths on 2 ranks, 5 between")
 
 
 @MPI

@@ -216,11 +216,13 @@ def _numbers(rank: int, n: int, dtype: DType) -> Bytes:
 
 def _device_reductions(on: OnDevice, n: int) -> None:
     """All-reduce two arrays at once, and reduce-scatter, in every dtype that the engine has."""
+    if n > 5000:  # there are a hundred pairs of dtype and reduction
+        return
     for dtype in (*ALL, *STORAGE):
         for name, combine in _RESULTS.items():
             if not on.d.reduces(dtype, name):
                 continue
-            m = min(n, 5000) * on.size
+            m = n * on.size
             values = [_numbers(r, m, dtype) for r in range(on.size)]
             expected = values[0]
             for value in values[1:]:
@@ -278,7 +280,7 @@ def check_device(comm: Communicator, device: Device, lengths: Sequence[int] = LE
         d = part.on_device(registry.backend(device.name), device.index, f"ranks {members}")
         on = OnDevice(d, part, device)
         for name, case in DEVICE_CASES.items():
-            for n in lengths if members is None else lengths[1:3]:
+            for n in lengths if members is None else lengths[2:3]:
                 try:
                     case(on, n)
                 except Exception as error:  # noqa: BLE001 (of the engine; it may be any)
