@@ -28,7 +28,7 @@ from duograph.backend.collectives import (
 )
 from duograph.backend.hookspecs import hookimpl
 from duograph.backend.protocol import Backend
-from duograph.context import on_device_change, set_context, settings
+from duograph.context import on_device_change, settings, take_device
 from duograph.errors import CommunicationError
 
 from . import mpi, tcp
@@ -166,7 +166,7 @@ def _choose_device(local: int) -> None:
     if settings.device_id == 0 and local and name == "GPU":
         count = len(registry.backend(name).devices())
         if local % count:
-            set_context(device_id=local % count)
+            take_device(local % count)
 
 
 def _host() -> CollectivesSpec | None:
@@ -182,10 +182,10 @@ def _claims() -> bool:
 def _available() -> str | None:
     if not os.environ.get("DUOGRAPH_NCCL") and not any(map(os.path.exists, _DRIVERS)):
         return "there is no NVIDIA driver on this machine"
-    if _host() is None:
-        return mpi.duograph_collectives().available()
     found = find()
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    return mpi.duograph_collectives().available() if _host() is None else None
 
 
 @hookimpl

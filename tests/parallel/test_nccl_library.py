@@ -15,7 +15,9 @@ import sys
 
 import emulated_nccl
 import pytest
+from duograph import context
 from duograph.backend import registry
+from duograph.types import Device
 from duograph_collectives import nccl, nccl_library
 
 HERE = pathlib.Path(__file__).parent
@@ -71,6 +73,38 @@ def test_the_check_of_a_gpu_runs_on_the_emulated_one() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ passed, 0 failed$", done.stdout, re.M)
+
+
+class Gpus:
+    """A backend with a number of devices."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def devices(self) -> list[int]:
+        return list(range(self.count))
+
+
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize(
+    ("target", "local", "count", "chosen", "expected"),
+    [
+        ("GPU", 0, 4, 0, 0), ("GPU", 3, 4, 0, 3), ("GPU", 5, 4, 0, 1), ("GPU", 4, 4, 0, 0),
+        ("GPU", 3, 4, 2, 2), ("CPU", 3, 4, 0, 0),
+    ],
+)  # fmt: skip
+def test_each_rank_takes_a_gpu(
+    target: str, local: int, count: int, chosen: int, expected: int, forced: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The n-th rank of a machine takes the n-th GPU, unless the program has chosen another one."""
+    monkeypatch.setattr(nccl.registry, "current_device", lambda: Device(target))
+    monkeypatch.setattr(nccl.registry, "backend", lambda name: Gpus(count))
+    monkeypatch.setattr(context, "_forced", {"device_id": chosen} if forced else {})
+    monkeypatch.setattr(context.settings, "device_id", chosen)
+    monkeypatch.setattr(context, "on_device_change", [])
+    nccl._choose_device(local)
+    assert context.settings.device_id == expected
 
 
 # ---- the real library ----------------------------------------------------------------------------
