@@ -2,19 +2,23 @@
 (``pip install duograph[nccl]``).
 
 Arrays in the memory of a GPU go from GPU to GPU. The ranks find each other through another engine,
-`mpi`, which also transfers what is in host memory: arrays of the CPU, and the few bytes by which
-ranks compare their calls. Each group has communicators of its own, made at its first transfer.
+`mpi` or, without MPI, `tcp`, which also transfers what is in host memory: arrays of the CPU, and
+the few bytes by which ranks compare their calls. Each group has communicators of its own, made at
+its first transfer.
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
+import os
 import socket
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from duograph.backend import registry
 from duograph.backend.collectives import (
     Buffer,
     CollectivesSpec,
@@ -24,15 +28,17 @@ from duograph.backend.collectives import (
 )
 from duograph.backend.hookspecs import hookimpl
 from duograph.backend.protocol import Backend
-from duograph.context import settings
+from duograph.context import on_device_change, settings, take_device
 from duograph.errors import CommunicationError
 
-from . import mpi
+from . import mpi, tcp
 from .nccl_device import NcclTransfers
-from .nccl_library import Library, find
+from .nccl_library import Library, NcclError, find
 
 __all__ = ["NcclCommunicator", "duograph_collectives"]
 
+# Files of the NVIDIA driver, on Linux and on its Windows subsystem.
+_DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 _ID, _PLACE = 128, 128  # bytes of a unique id, and of the name of a GPU
 
 
@@ -89,12 +95,13 @@ class NcclCommunicator(Communicator):
     def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
         device: Any = backend.device(device_id)  # type: ignore[attr-defined]
         own = self._library.unique_id() if self.rank == 0 else bytes(_ID)
-        found = self._told(own + _gpu(device).encode()[:_PLACE].ljust(_PLACE), name)
+        text = own + _gpu(device).encode()[:_PLACE].ljust(_PLACE)
+        found = _told(self._host, text, f"{name!r} to their first transfer between GPUs")
         places = [row[_ID:].decode().strip() for row in found]
         for rank, place in enumerate(places):
             first = places.index(place)
             if first < rank:
-                raise CommunicationError(
+                raise NcclError(
                     f"ranks {first} and {rank} of {name!r} are on one GPU ({place}), and NCCL "
                     "takes one rank for each GPU. Start no more ranks than GPUs, choose one by "
                     "set_context(device_id=...), or set DUOGRAPH_NCCL=0: arrays then go through "
@@ -106,18 +113,6 @@ class NcclCommunicator(Communicator):
         )  # fmt: skip
         _open.add(made)
         return made
-
-    def _told(self, text: bytes, name: str) -> list[bytes]:
-        """Return the texts of equal length of all ranks."""
-        out = np.empty(self.size * len(text), np.uint8)
-        request = self._host.all_gather(np.frombuffer(text, np.uint8), out)
-        seconds = settings.communication_timeout
-        if not request.wait(seconds):
-            raise CommunicationError(
-                f"the ranks of {name!r} did not all come to their first transfer between GPUs "
-                f"within {seconds:g} s"
-            )
-        return [row.tobytes() for row in out.reshape(self.size, -1)]
 
 
 _open: weakref.WeakSet[NcclTransfers] = weakref.WeakSet()
@@ -136,25 +131,61 @@ def _close_all() -> None:
         transfers.close()
 
 
+def _told(host: Communicator, text: bytes, why: str) -> list[bytes]:
+    """Return the texts of all ranks, of one length; `why` ends "not all ranks of", for errors."""
+    out = np.empty(host.size * len(text), np.uint8)
+    request = host.all_gather(np.frombuffer(text, np.uint8), out)
+    seconds = settings.communication_timeout
+    if not request.wait(seconds):
+        raise NcclError(f"not all ranks of {why} came within {seconds:g} s")
+    return [row.tobytes() for row in out.reshape(host.size, -1)]
+
+
 def _world() -> Communicator:
-    host = mpi.duograph_collectives().world()
     library = find()
     if isinstance(library, str):
         raise CommunicationError(library)
+    spec = _host()
+    assert spec is not None  # `_available` has looked
+    host = spec.world()
+    own = socket.gethostname().encode()[:_PLACE].ljust(_PLACE)
+    machines = _told(host, own, "the world to its beginning")
+    local = machines[: host.rank].count(own)
+    _choose_device(local)
+    on_device_change.append(functools.partial(_choose_device, local))
     atexit.register(_close_all)
     return NcclCommunicator(host, library)
 
 
+def _choose_device(local: int) -> None:
+    """Take the GPU of this rank, unless the program has chosen one other than the first.
+
+    `local` is the number of this rank among those of the machine.
+    """
+    name = registry.current_device().name
+    if settings.device_id == 0 and local and name == "GPU":
+        count = len(registry.backend(name).devices())
+        if local % count:
+            take_device(local % count)
+
+
+def _host() -> CollectivesSpec | None:
+    """Return the engine that connects the processes, or None if neither can."""
+    found = (mpi.duograph_collectives(), tcp.duograph_collectives())
+    return next((s for s in found if s.claims() and s.available() is None), None)
+
+
 def _claims() -> bool:
-    return mpi.duograph_collectives().claims()
+    return mpi.duograph_collectives().claims() or tcp.duograph_collectives().claims()
 
 
 def _available() -> str | None:
-    reason = mpi.duograph_collectives().available()
-    if reason is not None:
-        return reason
+    if not os.environ.get("DUOGRAPH_NCCL") and not any(map(os.path.exists, _DRIVERS)):
+        return "there is no NVIDIA driver on this machine"
     found = find()
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    return mpi.duograph_collectives().available() if _host() is None else None
 
 
 @hookimpl

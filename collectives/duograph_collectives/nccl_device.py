@@ -1,47 +1,67 @@
 """Transfers by NCCL between the memories of GPUs: one communicator, on a stream of its own.
 
 `DeviceTransfers` of `duograph.backend.collectives` says what they do. A transfer begins behind the
-work of the device at its `after`, and the device goes on meanwhile. Nothing waits on the host.
+work of the device at its `after`, and the device goes on meanwhile. Nothing waits on the host; a
+thread (`_Watch`) therefore looks whether transfers end in time, and ends those that do not: else
+the program would wait for its device without end.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from duograph.backend.collectives import DeviceRequest, DeviceTransfers, Part
+from duograph.context import settings
 from duograph.dtype import DType, bool_, uint8
-from duograph.errors import CommunicationError, UnsupportedOpError
+from duograph.errors import CommunicationError
 
-from .nccl_library import REDUCTIONS, TYPES, WITH_FLOAT8, Library
+from .nccl_library import REDUCTIONS, TYPES, WITH_FLOAT8, Library, NcclError
 
 __all__ = ["NcclTransfers"]
 
 _NOT_READY = 600  # of CUDA: what was queued has not finished
+_LOOKS = 0.25  # seconds from one look of the watching thread to the next
+_BIT_BY_BIT = 8  # how many transfers that are complete are forgotten when a new one starts
 
 
 class _Enqueued(DeviceRequest):
-    """A transfer in the stream of a communicator; `kept` are the buffers that it uses."""
+    """A transfer in the stream of a communicator.
+
+    Attributes:
+        event: behind it in the stream.
+        kept: the buffers that it uses, until later work of the device waits for it.
+        since: when it was started.
+    """
 
     def __init__(self, transfers: NcclTransfers, event: Any, kept: Sequence[Any]) -> None:
-        self._transfers, self._event, self._kept = transfers, event, kept
-        self._done = False
+        self._transfers, self.event, self.kept = transfers, event, kept
+        self.since = time.monotonic()
+        self.done = False
 
     def test(self) -> bool:
-        if not self._done and self._transfers.reached(self._event):
-            self._finish()
-        return self._done
+        if not self.done:
+            self._transfers.check()
+            if self.event is None or self._transfers.reached(self.event):
+                self.finish()
+        return self.done
 
     def wait(self, seconds: float) -> bool:
-        if not self._done:
-            self._transfers.order(self._event)
-            self._finish()
+        if not self.done:
+            self._transfers.check()
+            if self.event is not None:
+                self._transfers.order(self.event)
+            self.finish()
         return True
 
-    def _finish(self) -> None:
-        self._done, self._kept = True, ()
-        self._transfers.destroy(self._event)
+    def finish(self) -> None:
+        """Forget the buffers."""
+        self.done, self.kept = True, ()
 
 
 class NcclTransfers(DeviceTransfers):
@@ -56,7 +76,7 @@ class NcclTransfers(DeviceTransfers):
         name: of the group, for messages.
 
     Raises:
-        CommunicationError: the ranks cannot be connected.
+        NcclError: the ranks cannot be connected.
     """
 
     def __init__(
@@ -69,18 +89,20 @@ class NcclTransfers(DeviceTransfers):
         seconds: float,
         name: str = "",
     ) -> None:
-        self.library, self.device, self.size, self.rank, self.name = (
-            library, device, size, rank, name,
-        )  # fmt: skip
-        self.seconds = seconds
+        self.library, self.device, self.size, self.rank = library, device, size, rank
+        self.name, self.seconds = name, seconds
+        self.broken: Exception | None = None
+        self._flying: deque[_Enqueued] = deque()  # in the order of the stream
+        self._lock = threading.Lock()  # of `_flying` and of the end of `comm`
         with device.inside:
             self.stream = device.checked("NCCL", "cuStreamCreate", device.stream_flags)
             self.comm = library.new_comm(size, rank, unique_id)
         try:
             library.settle(self.comm, seconds)
-        except CommunicationError:
+        except NcclError as error:
             self.abort()
-            raise
+            raise NcclError(f"{error}, when it connected the ranks of {name!r}") from None
+        _watch.add(self)
 
     # ---- order on the device --------------------------------------------------------------------
 
@@ -113,15 +135,62 @@ class NcclTransfers(DeviceTransfers):
     def _start(self, after: Any, kept: Sequence[Any], calls: Callable[[], None]) -> DeviceRequest:
         """Run `calls` of NCCL in the stream, behind the mark `after`, as one group."""
         library, device = self.library, self.device
-        with device.inside:
+        self.check()
+        with device.inside:  # before our own lock: who waits for the device holds the first
+            self._forget(_BIT_BY_BIT, self.reached)
             device.checked("NCCL", "cuStreamWaitEvent", self.stream, after, 0)
             self.destroy(after)
             with self._grouped():
                 calls()
-        library.settle(self.comm, self.seconds)
-        event = device.checked("NCCL", "cuEventCreate", device.no_timing)
-        device.checked("NCCL", "cuEventRecord", event, self.stream)
-        return _Enqueued(self, event, kept)
+            library.settle(self.comm, self.seconds)
+            event = device.checked("NCCL", "cuEventCreate", device.no_timing)
+            device.checked("NCCL", "cuEventRecord", event, self.stream)
+        made = _Enqueued(self, event, kept)
+        with self._lock:
+            self._flying.append(made)
+        return made
+
+    def _forget(self, most: int, reached: Callable[[Any], bool]) -> None:
+        """Forget up to `most` transfers that are complete, the oldest first."""
+        with self._lock:
+            for _ in range(most):
+                if not self._flying or not reached(self._flying[0].event):
+                    return
+                oldest = self._flying.popleft()
+                oldest.finish()
+                self.destroy(oldest.event)
+                oldest.event = None
+
+    def check(self) -> None:
+        """Raise the error after which the communicator cannot be used any more, if there is one."""
+        if self.broken is not None:
+            raise self.broken
+
+    # ---- in the watching thread -----------------------------------------------------------------
+
+    def look(self) -> None:
+        """End the communicator if its oldest transfer has failed, or is late."""
+        driver = self.device.driver.module
+        driver.cuCtxSetCurrent(self.device.context)  # of this thread, which nobody else uses
+        with self._lock:
+            if self.comm is None or not self._flying:
+                return
+            oldest = self._flying[0]
+            age, seconds = time.monotonic() - oldest.since, settings.communication_timeout
+            if age < _LOOKS or not int(driver.cuEventQuery(oldest.event)[0]):
+                return
+            reason = None
+            with contextlib.suppress(NcclError):  # of the query itself; the next look repeats it
+                state = self.library.state(self.comm)
+                if state not in (
+                    self.library.functions.ncclSuccess, self.library.functions.ncclInProgress,
+                ):  # fmt: skip
+                    reason = f"NCCL gave {self.library.words(state, self.comm)}"
+            if reason is None and age < seconds:
+                return
+            self.broken = _error(oldest, self.name, reason, seconds)
+        self.device.interrupt(self.broken)
+        self.abort()
 
     @contextlib.contextmanager
     def _grouped(self) -> Iterator[None]:
@@ -130,7 +199,7 @@ class NcclTransfers(DeviceTransfers):
         try:
             yield
         except BaseException:  # the first failure is the one to report
-            with contextlib.suppress(CommunicationError):
+            with contextlib.suppress(NcclError):
                 library.call("ncclGroupEnd")
             raise
         library.call("ncclGroupEnd", comm=self.comm)
@@ -165,11 +234,11 @@ class NcclTransfers(DeviceTransfers):
         """Return the numbers of a dtype and a reduction.
 
         Raises:
-            UnsupportedOpError: NCCL does not have them.
+            NcclError: NCCL does not have them.
         """
         if not self.reduces(dtype, reduction):
             names = ", ".join(["bool", *(t.name for t in TYPES)])
-            raise UnsupportedOpError(
+            raise NcclError(
                 f"NCCL {self.library.version} reduces no {dtype.name}; it reduces {names}"
             )
         functions = self.library.functions
@@ -218,16 +287,63 @@ class NcclTransfers(DeviceTransfers):
     # ---- the end --------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        comm, self.comm = self.comm, None
+        """End the transfers that are under way, without the other ranks."""
+        with self._lock:
+            comm, self.comm = self.comm, None
         if comm is not None:
             self.library.call("ncclCommAbort", comm)
 
     def close(self) -> None:
-        comm, self.comm = self.comm, None
+        if self.broken is not None:
+            return
+        with self._lock:
+            comm, self.comm = self.comm, None
         if comm is None:
             return
+        self.device.synchronize()
         with self.device.inside:
+            self.device.checked("NCCL", "cuStreamSynchronize", self.stream)
+            self._forget(len(self._flying), lambda event: True)
             self.library.call("ncclCommFinalize", comm, comm=comm)
             self.library.settle(comm, self.seconds)
             self.library.call("ncclCommDestroy", comm)
             self.device.checked("NCCL", "cuStreamDestroy", self.stream)
+
+
+def _error(request: _Enqueued, name: str, reason: str | None, seconds: float) -> Exception:
+    """Return the error of a transfer that has failed for a reason, or is late (None)."""
+    operation = request.operation
+    if reason is None and operation is not None:
+        found: Exception = operation.late(seconds)
+        return found
+    what = f"a transfer of the group {name!r}" if operation is None else operation.where()
+    why = f"was not complete after {seconds:g} s" if reason is None else f"failed: {reason}"
+    return CommunicationError(f"{what} {why}")
+
+
+class _Watch:
+    """The thread that looks after the communicators of this process; it ends with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._all: weakref.WeakSet[NcclTransfers] = weakref.WeakSet()
+        self._thread: threading.Thread | None = None
+
+    def add(self, transfers: NcclTransfers) -> None:
+        with self._lock:
+            self._all.add(transfers)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="NCCL", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(_LOOKS)
+            with self._lock:
+                found = list(self._all)
+            for transfers in found:
+                transfers.look()
+            del found
+
+
+_watch = _Watch()

@@ -27,9 +27,8 @@ from duograph.dtype import (
     uint32,
     uint64,
 )
-from duograph.errors import CommunicationError
 
-__all__ = ["INSTALL", "REDUCTIONS", "TYPES", "Library", "find"]
+__all__ = ["INSTALL", "REDUCTIONS", "TYPES", "Library", "NcclError", "find"]
 
 INSTALL = "pip install 'duograph[nccl]'"
 TYPES = {
@@ -50,6 +49,10 @@ REDUCTIONS = {"sum": "ncclSum", "prod": "ncclProd", "max": "ncclMax", "min": "nc
 # The first version with the `ncclConfig_t` that is declared, and the first with 8-bit floats.
 OLDEST, WITH_FLOAT8 = 21800, 22400
 _MAGIC, _UNDEFINED = 0xCAFEBEEF, -(2**31)  # NCCL_API_MAGIC, NCCL_CONFIG_UNDEF_INT
+
+
+class NcclError(Exception):
+    """NCCL has failed; `duograph.ranks` adds which collective it was, where, and the rank."""
 
 
 @functools.cache
@@ -74,7 +77,7 @@ def find() -> Library | str:
         return Library(chosen)
     except (ImportError, RuntimeError) as error:
         return f"NCCL is not installed ({str(error).splitlines()[0]}); {INSTALL}"
-    except (OSError, AttributeError, CommunicationError) as error:
+    except (OSError, AttributeError, NcclError) as error:
         return str(error)
 
 
@@ -88,7 +91,7 @@ class Library:
         version: such as ``2.32.3``.
 
     Raises:
-        OSError, AttributeError, CommunicationError: it does not load, lacks a function, or is old.
+        OSError, AttributeError, NcclError: it does not load, lacks a function, or is old.
     """
 
     def __init__(self, path: str) -> None:
@@ -100,7 +103,7 @@ class Library:
         self.call("ncclGetVersion", place)
         self.number = int(place[0])
         if self.number < OLDEST:
-            raise CommunicationError(
+            raise NcclError(
                 f"{path} is version {self.number} of NCCL; wanted 2.18 ({OLDEST}) or later: "
                 f"{INSTALL}"
             )
@@ -113,11 +116,11 @@ class Library:
             comm: the communicator whose last error explains a failure.
 
         Raises:
-            CommunicationError: it failed.
+            NcclError: it failed.
         """
         status = int(getattr(self.functions, name)(*arguments))
         if status not in (self.functions.ncclSuccess, self.functions.ncclInProgress):
-            raise CommunicationError(f"{name} gave {self.words(status, comm)}")
+            raise NcclError(f"{name} gave {self.words(status, comm)}")
         return status
 
     def words(self, status: int, comm: Any = None) -> str:
@@ -166,23 +169,23 @@ class Library:
         """Return whether what was last called on a communicator is done.
 
         Raises:
-            CommunicationError: it failed.
+            NcclError: it failed.
         """
         found = self.state(comm)
         if found == self.functions.ncclInProgress:
             return False
         if found != self.functions.ncclSuccess:
-            raise CommunicationError(f"NCCL gave {self.words(found, comm)}")
+            raise NcclError(f"NCCL gave {self.words(found, comm)}")
         return True
 
     def settle(self, comm: Any, seconds: float) -> None:
         """Wait until what was last called on a communicator is done.
 
         Raises:
-            CommunicationError: it failed, or is not done after `seconds`.
+            NcclError: it failed, or is not done after `seconds`.
         """
         end = time.monotonic() + seconds
         while not self.settled(comm):
             if time.monotonic() > end:
-                raise CommunicationError(f"NCCL did not answer in {seconds:g} s")
+                raise NcclError(f"NCCL did not answer in {seconds:g} s")
             time.sleep(2e-4)

@@ -1,4 +1,7 @@
-"""An NCCL for the emulated CUDA device: `fake_nccl.c`, whose work runs in the emulated streams."""
+"""An NCCL for the emulated CUDA device: `fake_nccl.c`, whose work runs in the emulated streams.
+
+As a plugin it is the engine `nccl-emulated`: the engine `nccl` over this library.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ import tempfile
 from typing import Any
 
 from duograph.backend import registry
+from duograph.backend.collectives import CollectivesSpec, Communicator
+from duograph.backend.hookspecs import hookimpl
+from duograph_collectives import nccl
 
-__all__ = ["DEVICE", "build", "connect"]
+__all__ = ["DEVICE", "build", "connect", "duograph_collectives"]
 
 DEVICE = "CUDA-emulated"
 SOURCE = pathlib.Path(__file__).parent / "fake_nccl.c"
@@ -62,3 +68,16 @@ def prepare() -> None:
         os.environ["DUOGRAPH_NCCL"] = build(folder) or ""
         os.environ["FAKE_NCCL_FOLDER"] = str(folder)
     connect()
+
+
+@hookimpl
+def duograph_collectives() -> CollectivesSpec:
+    real = nccl.duograph_collectives()
+
+    def world() -> Communicator:
+        connect()
+        return real.world()
+
+    return CollectivesSpec(
+        "nccl-emulated", world=world, claims=real.claims, available=real.available, priority=30
+    )

@@ -9,6 +9,7 @@
  * FAKE_NCCL_GPU      the GPU of this process; ranks with the same one are refused (default: each has its own)
  * FAKE_NCCL_VERSION  the version that it says it has
  * FAKE_NCCL_LOSES    a number: the contribution to this call (counted from 0) is lost, so that all ranks wait
+ * FAKE_NCCL_BREAKS   the same, and the communicator has an asynchronous error
  */
 #include <errno.h>
 #include <math.h>
@@ -270,15 +271,16 @@ static int take(void *given) {
 static int start(call *k) {
     comm *c = k->c;
     const size_t bytes = k->count * SIZES[k->type] * (k->kind == REDUCE_SCATTER ? c->size : 1);
-    const char *loses = getenv("FAKE_NCCL_LOSES");
+    const char *loses = getenv("FAKE_NCCL_LOSES"), *breaks = getenv("FAKE_NCCL_BREAKS");
     if (run_stream) run_stream(k->stream);
     header head = {k->kind, k->type, k->op, k->kind == SEND ? 0 : k->peer, k->count};
     char name[260];
     name_of(name, k, c->rank);
-    const int lost = loses && atoi(loses) == c->calls;
+    const int fails = breaks && atoi(breaks) == c->calls, lost = fails || (loses && atoi(loses) == c->calls);
     c->calls++;
     const int sends = k->kind != RECV && (k->kind != BROADCAST || k->peer == c->rank);
     if (sends && !lost && !write_file(name, &head, sizeof head, k->from, bytes)) return broken(c, SYSTEM, "cannot send");
+    if (fails) broken(c, REMOTE, "Call to recv from a peer failed : Connection reset by peer");
     return OK;
 }
 int ncclGroupStart(void) { depth++; return OK; }

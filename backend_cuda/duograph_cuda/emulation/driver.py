@@ -146,7 +146,8 @@ class EmulatedDriver:
         return _OK, b"emulated CUDA device".ljust(length, b"\0")
 
     def cuDeviceGetPCIBusId(self, length: int, device: int) -> Answer:
-        return _OK, f"emulated by process {os.getpid()}, {device}".encode().ljust(length, b"\0")
+        own = f"emulated by process {os.getpid()}, {device}"
+        return _OK, os.environ.get("DUOGRAPH_EMULATED_BUS", own).encode().ljust(length, b"\0")
 
     def cuDeviceTotalMem(self, device: int) -> Answer:
         return _OK, self.limit

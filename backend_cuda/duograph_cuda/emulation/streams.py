@@ -102,10 +102,13 @@ class EmulatedStreams:
         if found is None or found[1] not in self.lists.get(found[0], []):
             return True
         self.queries[event] = self.queries.get(event, 0) + 1
-        if self.queries[event] >= LAST_QUERY:
+        if self.queries[event] < LAST_QUERY or not self.lock.acquire(blocking=False):
+            return False  # another thread waits for the device, which works for it
+        try:
             self.pending = self.run(found[0], found[1])
-            return True
-        return False
+        finally:
+            self.lock.release()
+        return True
 
     def elapsed(self, begin: int, end: int) -> float:
         """Return the milliseconds between two events that have been reached."""

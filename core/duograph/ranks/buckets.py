@@ -36,17 +36,13 @@ def part_length(size: int, ranks: int) -> int:
     return -(-size // ranks)
 
 
-def dtype_of(x: AnyArray) -> str:
-    """Return the dtype of an array, and the device on which its collectives run, for messages."""
-    return f"{x.dtype} on {x.device[0]}" if isinstance(x, DeviceArray) else str(x.dtype)
-
-
 def shown(arrays: Sequence[AnyArray]) -> str:
     """Return the dtype and the shapes of a bucket, for messages."""
+    kind, there = arrays[0].dtype, on_device.place(arrays[0])
     if len(arrays) == 1:
-        return f"{dtype_of(arrays[0])} {arrays[0].shape}"
+        return f"{kind} {arrays[0].shape}{there}"
     shapes = " ".join(str(x.shape) for x in arrays)
-    return f"{len(arrays)} tensors of {dtype_of(arrays[0])}: {shapes}"
+    return f"{len(arrays)} tensors of {kind}{there}: {shapes}"
 
 
 def packed(arrays: Sequence[Array], ranks: int) -> Array:
@@ -262,6 +258,7 @@ def start_all_gather(
             steps = on_device.all_gather_parts(group, some, wanted)
         else:
             steps = all_gather_parts(group.comm, some, wanted)
-        text = f"AllGather of parts of {dtype_of(some[0])} {' '.join(map(str, wanted))}"
+        kind = f"{some[0].dtype}{on_device.place(some[0])}"
+        text = f"AllGather of parts of {kind} {' '.join(map(str, wanted))}"
         operations.append((group.start(text, steps), positions))
     return Started(operations)

@@ -30,7 +30,7 @@ from .transfers import Array, Steps
 if TYPE_CHECKING:
     from .world import Group
 
-__all__ = ["DeviceArray", "operand", "result"]
+__all__ = ["DeviceArray", "operand", "place", "result"]
 
 _KERNELS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 
@@ -77,6 +77,11 @@ class DeviceArray:
     def like(self, handle: Handle, shape: tuple[int, ...]) -> DeviceArray:
         """Return an array of this dtype on this device."""
         return DeviceArray(self.device, handle, TensorType.of(shape, self.type.dtype))
+
+
+def place(x: Array | DeviceArray) -> str:
+    """Return " on DEVICE" of an array that the engine takes there, for messages, else ""."""
+    return f" on {x.device[0]}" if isinstance(x, DeviceArray) else ""
 
 
 def operand(

@@ -145,8 +145,10 @@ class Operation:
         return self.text.partition(" of ")[0]
 
     def where(self) -> str:
-        """Return the operation, the user's line that called it, and the rank, for messages."""
-        return f"{self.text}{self.line} on rank {self.group.world.rank}"
+        """Return what is called, where, on which rank and in which group, for messages."""
+        world = self.group.world
+        named = "" if self.group is world.whole else f" in the group {self.group.name!r}"
+        return f"{self.text}{self.line} on rank {world.rank}{named}"
 
     def late(self, seconds: float) -> CommunicationError:
         """Return the error for an operation that was not complete at its deadline."""

@@ -277,16 +277,11 @@ class Group:
 
 
 def _shown(x: AnyArray) -> str:
-    return f"{x.dtype} {x.shape}{_place(x)}"
+    return f"{x.dtype} {x.shape}{on_device.place(x)}"
 
 
 def _rows(x: AnyArray) -> str:
-    return f"{x.dtype} rows of {x.shape[1:]}{_place(x)}"
-
-
-def _place(x: AnyArray) -> str:
-    """Return " on DEVICE" of an array that the engine takes there: all ranks must do the same."""
-    return f" on {x.device[0]}" if isinstance(x, DeviceArray) else ""
+    return f"{x.dtype} rows of {x.shape[1:]}{on_device.place(x)}"
 
 
 def _nothing() -> Steps:
