@@ -15,7 +15,13 @@ import numpy as np
 from ..autodiff.vmap import vmap
 from ..backend import registry
 from ..compiler.decorator import jit
-from ..errors import ArgumentError, BackendError, DTypeError, GradientError
+from ..errors import (
+    ArgumentError,
+    BackendError,
+    DTypeError,
+    GradientError,
+    UnsupportedOpError,
+)
 from ..ops.custom import Custom
 from ..ops.joining import stack
 from ..tensor import Tensor
@@ -129,16 +135,24 @@ def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
 
 
 def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: Any) -> list[str]:
-    """Compare with the other devices that can run the operator's kernel; return what was tested."""
+    """Compare with the other devices that can run the operator's kernel; return what was tested.
+
+    These are all installed devices that are available and have a kernel for it.
+    """
     if operator.kernel is None:
         return []
     done = []
     own = str(inputs[0].device)
-    for name, language in (("CPU", "c"), ("OpenCL", "opencl"), ("GPU", "cuda")):
-        entry = registry.entries().get(name)
-        if own.startswith(name) or language not in operator.kernel.sources or entry is None:
+    for name, entry in registry.entries().items():
+        if own.startswith(f"{name}:") or registry.problem_of(entry) is not None:
             continue
-        if registry.problem_of(entry) is None:
-            _agree(name, operator(*[x.to(name) for x in inputs]), want, exact=False)
-            done.append(f"the same on {name}")
+        dtypes = registry.backend(name).dtypes
+        if not all(x.dtype in dtypes for x in inputs):
+            continue
+        try:
+            found = operator(*[x.to(name) for x in inputs])
+        except UnsupportedOpError:
+            continue  # it has no language of this device
+        _agree(name, found, want, exact=False)
+        done.append(f"the same on {name}")
     return done
