@@ -33,8 +33,9 @@ __all__ = ["check_custom"]
 LEVELS = ("O0", "O1", "O2")
 # Relative and absolute difference allowed between devices, and between eager and fused results.
 NEAR = 1e-5
-# Blocks of memory of the size of each result that are filled before a call.
-COPIES = 64
+# Blocks of memory of the size of each result that are filled before a call: at least and at most so
+# many, and otherwise of so many bytes. A process that has run for long keeps many free blocks.
+FEWEST, MOST, BYTES = 64, 2048, 1 << 22
 
 
 def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
@@ -92,7 +93,11 @@ def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Any:
     for content in (0, 255, 85, 170) * 2:
         # freed at once, so that the results of the next call are likely to get this memory
         arrays = [np.full(n, content, np.uint8) for n in sizes]
-        filled = [Tensor(a, device=device) for a in arrays for _ in range(COPIES)]
+        filled = [
+            Tensor(a, device=device)
+            for a in arrays
+            for _ in range(min(max(FEWEST, BYTES // a.size), MOST))
+        ]
         del filled
         found.append(operator(*inputs))
         _agree("its inputs after the call", list(inputs), before, exact=True)
