@@ -23,6 +23,14 @@ def duograph_backend() -> BackendSpec:
 
 
 def _make() -> Backend:
+    from duograph.errors import DeviceError
+
+    try:
+        import pyopencl  # noqa: F401 (this says which package is missing)
+    except ImportError as error:
+        raise DeviceError(
+            f"the Python package pyopencl is not installed ({error}); pip install duograph[opencl]"
+        ) from error
     from .backend import OpenCL
 
     return OpenCL()

@@ -22,6 +22,10 @@ from .programs import store_tiles
 
 # Only devices whose name or platform name contains this text are used.
 NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
+_NO_PLATFORM = (
+    "no OpenCL platform is installed; for one that runs on the processor: "
+    "pip install duograph[opencl-cpu]"
+)
 
 
 class OpenCL(GridBackend):
@@ -41,7 +45,7 @@ class OpenCL(GridBackend):
         """Return None if some OpenCL device works, else the problems of all devices."""
         if self._candidates():
             return None
-        return "; ".join(self.problems) or "no OpenCL platform is installed"
+        return "; ".join(self.problems) or _NO_PLATFORM
 
     def devices(self) -> list[DeviceInfo]:
         """Describe the working OpenCL devices; the first description also names unusable ones."""
@@ -96,7 +100,7 @@ class OpenCL(GridBackend):
             try:
                 platforms = cl.get_platforms()
             except cl.Error as error:
-                self.problems.append(f"no OpenCL platform is installed ({error})")
+                self.problems.append(f"{_NO_PLATFORM} ({error})")
                 platforms = []
             for platform in platforms:
                 try:

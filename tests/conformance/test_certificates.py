@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -135,13 +136,13 @@ def test_what_is_no_report_is_refused(text, words, tmp_path, capsys):
     assert cli.main(["conformance", "compare", good, str(tmp_path / "none.json")]) == 2
 
 
-def suite(folder, *more, device="CPU"):
+def suite(folder, *more, device="CPU", tests="duograph.conformance"):
     """Run a small part of the suite in a process of its own; return its output and its report."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs",
-         "duograph.conformance", "--device", device, "--quick", "--report", str(folder), *more],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", tests,
+         "--device", device, "--quick", "--report", str(folder), *more],
         capture_output=True, text=True, check=False, cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(folder), *sys.path])},
     )  # fmt: skip
     path = folder / f"{device}.json"
     return done.stdout + done.stderr, json.loads(path.read_text()) if path.exists() else None
@@ -201,6 +202,37 @@ def test_a_test_that_aborts_or_hangs_loses_itself_only(tmp_path):
         "forward/sqrt/float32": "failed",
     }
     assert "crashed while running" in found["results"]["forward/exp/float32"]["message"]
+
+
+def test_a_test_that_aborts_without_worker_processes_is_not_run_again(tmp_path):
+    chosen = ("-p", "broken_device", "-k", "test_forward and ([exp-float32] or [neg-float32])")
+    for more in ([], ["--resume"]):  # both end in the middle of `exp`
+        suite(tmp_path, *chosen, *more, device="Broken")
+    text, found = suite(tmp_path, *chosen, "--resume", device="Broken")
+    assert found is not None, text
+    outcomes = {name: r["outcome"] for name, r in found["results"].items()}
+    assert outcomes == {"forward/exp/float32": "failed", "forward/neg/float32": "passed"}
+    assert "in the middle of the test, twice" in found["results"]["forward/exp/float32"]["message"]
+
+
+def test_a_test_by_its_id_is_a_part_of_the_suite(tmp_path):
+    one = "duograph.conformance.test_random::test_every_draw_takes_one_position"
+    text, found = suite(tmp_path, tests=one)
+    assert found is not None, text
+    assert "1 passed" in text and found["partial"] == ["--quick", f"only {one}"]
+    assert found["reached"] == []
+
+
+def test_tests_that_another_plugin_leaves_out_are_counted(tmp_path):
+    (tmp_path / "half.py").write_text(
+        "def pytest_collection_modifyitems(config, items):\n"
+        "    config.hook.pytest_deselected(items=items[1:])\n"
+        "    del items[1:]\n"
+    )
+    text, found = suite(tmp_path, "-p", "half")
+    assert found is not None, text
+    assert re.fullmatch(r"\d+ tests deselected", found["partial"][1])
+    assert found["reached"] == []
 
 
 def test_an_old_pytest_is_named(monkeypatch):

@@ -20,7 +20,8 @@ __all__ = ["add", "compare"]
 
 EXAMPLES = """\
 duograph conformance run CPU --quick
-duograph conformance run MyDevice --report new.json
+duograph conformance run MyDevice --report results -n 4
+duograph conformance run MyDevice --report results --resume
 duograph conformance compare old.json new.json"""
 
 
@@ -38,7 +39,17 @@ def add(commands: Commands) -> None:
     one = command(actions, "run", _run, "run the suite on a device", EXAMPLES, EXITS)
     one.add_argument("device", help="the device, such as CPU or MyDevice:1")
     one.add_argument("--quick", action="store_true", help="run a selection of the cases")
-    one.add_argument("--report", metavar="FILE", help="write the results as JSON")
+    one.add_argument("-k", metavar="CASES", help='run some cases, such as "[exp-float32]"')
+    one.add_argument("--dtypes", metavar="NAMES", help="run these dtypes alone: float16,float64")
+    one.add_argument(
+        "--report",
+        metavar="FOLDER",
+        help="write DEVICE.json and DEVICE.html there, as results come",
+    )
+    one.add_argument(
+        "--resume", action="store_true", help="with --report: run what has not passed there yet"
+    )
+    one.add_argument("-n", metavar="N", help="run so many processes; one that ends is replaced")
     both = command(
         actions,
         "compare",
@@ -63,8 +74,11 @@ def _run(options: argparse.Namespace) -> int:
         )
         return 1
     line = [sys.executable, "-m", "pytest", "--pyargs", "duograph.conformance"]
-    line += ["--device", options.device, *(["--quick"] if options.quick else [])]
-    line += [f"--conformance-json={options.report}"] if options.report else []
+    line += ["--device", options.device]
+    line += [f"--{name}" for name in ("quick", "resume") if getattr(options, name)]
+    for name in ("-k", "-n", "--dtypes", "--report"):
+        value = getattr(options, name.lstrip("-"))
+        line += [name, value] if value is not None else []
     return 1 if subprocess.run(line, check=False).returncode else 0
 
 

@@ -10,10 +10,14 @@ import argparse
 import importlib.resources
 import pathlib
 import re
+import subprocess
 import sys
 
 from ..errors import ArgumentValueError
 from .command import Commands, UsageError, command
+
+# The conformance tests that `--install` runs.
+FIRST_OP = "[add-float32]"
 
 __all__ = ["add", "package_files", "write"]
 
@@ -25,10 +29,15 @@ def add(commands: Commands) -> None:
         "new-backend",
         _run,
         "create a package for a new device",
-        "duograph new-backend MyDevice\nduograph new-backend MyDevice plugins/mydevice",
+        "duograph new-backend MyDevice --install\nduograph new-backend MyDevice plugins/mydevice",
     )
     made.add_argument("name", help="the device_target of the device, such as MyDevice")
     made.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
+    made.add_argument(
+        "--install",
+        action="store_true",
+        help="install the package into this environment with pip, and test its first op",
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -44,7 +53,15 @@ def _run(options: argparse.Namespace) -> int:
         f"  pip install --editable {root}\n"
         f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
     )
-    return 0
+    sys.stdout.flush()
+    return _install(root, options.name) if options.install else 0
+
+
+def _install(root: pathlib.Path, name: str) -> int:
+    """Install a package with pip and run the conformance tests of the first op; return 0 or 1."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(root)]
+    test = [sys.executable, "-m", "duograph.cli", "conformance", "run", name, "-k", FIRST_OP]
+    return int(any(subprocess.run(line, check=False).returncode for line in (pip, test)))
 
 
 PYPROJECT = """\

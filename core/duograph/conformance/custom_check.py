@@ -15,7 +15,13 @@ import numpy as np
 from ..autodiff.vmap import vmap
 from ..backend import registry
 from ..compiler.decorator import jit
-from ..errors import ArgumentError, BackendError, DTypeError, GradientError
+from ..errors import (
+    ArgumentError,
+    BackendError,
+    DTypeError,
+    GradientError,
+    UnsupportedOpError,
+)
 from ..ops.custom import Custom
 from ..ops.joining import stack
 from ..tensor import Tensor
@@ -27,8 +33,9 @@ __all__ = ["check_custom"]
 LEVELS = ("O0", "O1", "O2")
 # Relative and absolute difference allowed between devices, and between eager and fused results.
 NEAR = 1e-5
-# Blocks of memory of the size of each result that are filled before a call.
-COPIES = 64
+# Blocks of memory of the size of each result that are filled before a call: at least and at most so
+# many, and otherwise of so many bytes. A process that has run for long keeps many free blocks.
+FEWEST, MOST, BYTES = 64, 2048, 1 << 22
 
 
 def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
@@ -89,7 +96,11 @@ def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Any:
     for content in (0, 255, 85, 170) * 2:
         # freed at once, so that the results of the next call are likely to get this memory
         arrays = [np.full(n, content, np.uint8) for n in sizes]
-        filled = [Tensor(a, device=device) for a in arrays for _ in range(COPIES)]
+        filled = [
+            Tensor(a, device=device)
+            for a in arrays
+            for _ in range(min(max(FEWEST, BYTES // a.size), MOST))
+        ]
         del filled
         found.append(operator(*inputs))
         _agree("its inputs after the call", list(inputs), before, exact=True)
@@ -132,16 +143,24 @@ def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
 
 
 def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: Any) -> list[str]:
-    """Compare with other devices that can run the operator's kernel; return lines about them."""
+    """Compare with the other devices that can run the operator's kernel; return what was tested.
+
+    These are all installed devices that are available and have a kernel for it.
+    """
     if operator.kernel is None:
         return []
     done = []
     own = str(inputs[0].device)
-    for name, language in (("CPU", "c"), ("OpenCL", "opencl"), ("GPU", "cuda")):
-        entry = registry.entries().get(name)
-        if own.startswith(name) or language not in operator.kernel.sources or entry is None:
+    for name, entry in registry.entries().items():
+        if own.startswith(f"{name}:") or registry.problem_of(entry) is not None:
             continue
-        if registry.problem_of(entry) is None:
-            _agree(name, operator(*[x.to(name) for x in inputs]), want, exact=False)
-            done.append(f"the same on {name}")
+        dtypes = registry.backend(name).dtypes
+        if not all(x.dtype in dtypes for x in inputs):
+            continue
+        try:
+            found = operator(*[x.to(name) for x in inputs])
+        except UnsupportedOpError:
+            continue  # it has no language of this device
+        _agree(name, found, want, exact=False)
+        done.append(f"the same on {name}")
     return done

@@ -30,6 +30,7 @@ PACKAGE = "duograph.conformance"
 SUITE = re.compile(r"duograph[./\\]conformance")
 HAS_OPTIONS = pytest.StashKey[bool]()
 SESSION = pytest.StashKey["Session"]()
+DESELECTED = pytest.StashKey[int]()
 SELECTED = "duograph conformance: filters and number of tests"
 SUITE_FILES = {path.stem for path in pathlib.Path(__file__).parent.glob("test_*.py")}
 # The line by which pytest-xdist reports a process that ended in the middle of a test.
@@ -231,6 +232,10 @@ def _filters(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         "--deselect": ", ".join(config.getoption("deselect") or ()),
     }
     found = [f"{name} {text}" for name, text in given.items() if text]
+    found += [f"only {a}" for a in config.args if "::" in a]
+    left = config.stash.get(DESELECTED, 0)
+    if left and not found:  # by another plugin, such as --lf and --sw
+        found.append(f"{left} tests deselected")
     here = {getattr(item, "module").__name__.rpartition(".")[2] for item in items}  # noqa: B009
     missing = sorted(SUITE_FILES - here)
     if missing and not found:
@@ -252,9 +257,18 @@ def _on_the_device(request: pytest.FixtureRequest) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """End a worker process that hangs in a test, so that pytest-xdist replaces it."""
-    limit = _option(item.config, "--case-seconds")
-    if not limit or worker_of(item.config) is None or not _is_ours(getattr(item, "module", None)):
+    """End a worker process that hangs in a test, so that pytest-xdist replaces it.
+
+    Without worker processes, note in the file of results that the test begins.
+    """
+    if not _is_ours(getattr(item, "module", None)):
+        return (yield)
+    limit, folder = _option(item.config, "--case-seconds"), _option(item.config, "--report")
+    if worker_of(item.config) is None:
+        if folder:
+            progress.start(session_of(item.config), folder, address(item))
+        return (yield)
+    if not limit:
         return (yield)
     faulthandler.dump_traceback_later(limit, exit=True)
     try:
@@ -312,6 +326,11 @@ class _Collector:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
 
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        """Count the tests that pytest and other plugins leave out before the suite selects."""
+        ours = sum(_is_ours(getattr(item, "module", None)) for item in items)
+        self.config.stash[DESELECTED] = self.config.stash.get(DESELECTED, 0) + ours
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found = getattr(report, "conformance", None)
         if found is None and report.failed and CRASHED.match(str(report.longrepr)):
@@ -349,12 +368,9 @@ def _crash(report: pytest.TestReport) -> dict[str, Any]:
     """Return the result of a test in which its process ended, from the test's id alone."""
     test, _, parameters = report.nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
     parts = parameters.removesuffix("]").split("-") if parameters else []
-    case, dtype = (*parts, None, None)[:2]
-    record: dict[str, Any] = {
-        "check": test, "case": case, "dtype": dtype, "outcome": "failed", "seconds": 0.0,
-        "kinds": [], "on_host": 0, "reached": None, "message": str(report.longrepr).splitlines()[0],
-    }  # fmt: skip
-    return {"name": "/".join([test, *parts]), "record": record, "figures": {}}
+    name = "/".join([test, *parts])
+    record = progress.ended(name, str(report.longrepr).splitlines()[0])
+    return {"name": name, "record": record, "figures": {}}
 
 
 def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:

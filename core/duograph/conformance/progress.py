@@ -1,7 +1,8 @@
 """Results of a conformance run on disk as they come, so that an interrupted run can be resumed.
 
 The pytest plugin calls it for `--report FOLDER` and `--resume`. FOLDER/DEVICE.jsonl begins with a
-line about the device and the versions; each result is one more line of JSON. Worker processes read
+line about the device and the versions; each result is one more line of JSON, after a line that says
+that its test begins, unless worker processes run the tests. Worker processes read
 a copy that the controlling process makes at the start: all of them must select the same tests.
 """
 
@@ -18,7 +19,10 @@ import pytest
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["file_of", "keep", "prepare"]
+__all__ = ["ended", "file_of", "keep", "prepare", "start"]
+
+# The message of a test in the middle of which the process ended twice; it is not run again.
+ENDED = "the process ended in the middle of the test, twice; --resume does not run it again"
 
 
 def file_of(session: Session, folder: str, kind: str) -> pathlib.Path:
@@ -54,7 +58,9 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
     if resume:
         session.results.update(_results(copy, _versions(session)))
         session.finished = frozenset(
-            name for name, r in session.results.items() if r["outcome"] != "failed"
+            name
+            for name, r in session.results.items()
+            if r["outcome"] != "failed" or r["message"] == ENDED
         )
 
 
@@ -64,7 +70,11 @@ def _versions(session: Session) -> dict[str, str]:
 
 
 def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the last result of each test; a last line that was cut off is left out."""
+    """Return the last result of each test; a last line that was cut off is left out.
+
+    A run may have been ended by the user or by the test that was running: a test has failed if two
+    runs ended in it.
+    """
     lines = []
     for text in path.read_text(encoding="utf-8").splitlines():
         with contextlib.suppress(ValueError):
@@ -74,7 +84,26 @@ def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str
             f"--resume: the results in {path.parent} are of {lines[:1]}, and this run is of "
             f"{versions}; run without --resume"
         )
-    return {record.pop("name"): record for record in lines[1:]}
+    found = {record.pop("name"): record for record in lines[1:] if "name" in record}
+    last = lines[-1].get("begins")
+    if last is not None and sum(line.get("begins") == last for line in lines[1:]) > 1:
+        found[last] = ended(last, ENDED)
+    return found
+
+
+def ended(name: str, message: str) -> dict[str, Any]:
+    """Return the result of a test, by its name, in the middle of which its process ended."""
+    check, case, dtype = (*name.split("/"), None, None)[:3]
+    return {
+        "check": check, "case": case, "dtype": dtype, "outcome": "failed", "seconds": 0.0,
+        "kinds": [], "on_host": 0, "reached": None, "message": message,
+    }  # fmt: skip
+
+
+def start(session: Session, folder: str, name: str) -> None:
+    """Note that a test begins, so that a run which ends in the middle of it knows the test."""
+    with file_of(session, folder, "jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"begins": name}) + "\n")
 
 
 def keep(session: Session, folder: str, name: str) -> None:

@@ -45,6 +45,8 @@ COLUMNS = (*(d.name for d in ALL), ERRORS)
 # two lines over the columns of the matrix: b iiii uuuu ffff cc, and ! for errors
 _HEADER = ("b" + "i" * 4 + "u" * 4 + "fbff" + "cc!", " 8136" + "8136" + "1136" + "61 ")
 _NAME = 15
+# So many tests are listed as the slowest on the web page.
+SLOWEST = 12
 LEVELS = ("bronze: kernels", "silver: gradients", "gold: training")
 
 
@@ -261,7 +263,21 @@ def _page_data(summary: Summary) -> dict[str, Any]:
         "seconds": round(summary.seconds, 1),
         "groups": groups,
         "others": others,
+        "slowest": _slowest(summary),
+        "skipped": _skipped(summary),
     }
+
+
+def _slowest(summary: Summary) -> list[tuple[str, float]]:
+    """Return the names of the tests that took longest, with their seconds."""
+    found = sorted(summary.results.items(), key=lambda item: -item[1]["seconds"])
+    return [(name, record["seconds"]) for name, record in found[:SLOWEST]]
+
+
+def _skipped(summary: Summary) -> list[tuple[str, int]]:
+    """Return the reasons why tests were skipped, with their numbers, the most frequent first."""
+    skipped = (r["message"] for r in summary.results.values() if r["outcome"] == "skipped")
+    return Counter(skipped).most_common()
 
 
 def _row(summary: Summary, name: str) -> dict[str, Any] | None:

@@ -207,6 +207,11 @@ class Session:
         """Return the families of ops whose kernels are called with operands in other layouts."""
         return "family,", [] if self.quick else [(name,) for name in families()]
 
+    def layout_dtypes(self, case: OpCase) -> list[DType]:
+        """Return the dtypes in which kernels with layouts are called: one of each kind."""
+        takes = self.dtypes_of(case)
+        return [d for d in takes if d in QUICK] or takes[:1]
+
     def cases_of(self, family: str) -> list[OpCase]:
         """Return the conformance test cases of a family of ops."""
         names = set(families()[family])

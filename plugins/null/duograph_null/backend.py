@@ -78,6 +78,8 @@ class Null(Backend):
             op.is_composite
         ):  # decomposed, so that the launches are those of a backend without these kernels
             return None
+        if "kernel" in attributes:  # an operator of a user's, whose results are compared
+            return None
         results = op.result_types(types, attributes)
         calls, name = self._calls, op.name
         if isinstance(results, TensorType):

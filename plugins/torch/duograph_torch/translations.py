@@ -323,8 +323,9 @@ def _strided_copy(op: Translated, check: Check, x: Tensor) -> Tensor:
     if 0 in shape:
         return x.new_empty(shape)
     down = [k for k, step in enumerate(strides) if step < 0]  # PyTorch has no negative strides
-    first = offset + sum(strides[k] * (shape[k] - 1) for k in down)
-    view = torch.as_strided(x.contiguous(), shape, [abs(s) for s in strides], first)
+    dense = x.contiguous()
+    first = dense.storage_offset() + offset + sum(strides[k] * (shape[k] - 1) for k in down)
+    view = torch.as_strided(dense, shape, [abs(s) for s in strides], first)
     return view.flip(down) if down else view.clone(memory_format=torch.contiguous_format)
 
 
