@@ -6,24 +6,18 @@ The numbers are compared in `tests/devices/test_recomputed_values.py`.
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import Any
 
 import pytest
 from duograph.backend.costs import DEFAULT_COSTS, Costs, FusionLimits
-from duograph.ir.text import parse
 from duograph.ir.verify import verify
 from duograph.passes import PassContext
 from duograph.passes.fusion import fuse, groups_of
 from duograph.passes.fusion_reasons import explain_fusion
+from ir.graphs import graph_of
 
 COSTS = Costs(fusion=FusionLimits(max_recomputed=4, min_rows=1, min_row=4, min_width=4, min_run=1))
 NOTHING_AGAIN = Costs(fusion=COSTS.fusion._replace(max_recomputed=0))
-
-
-def graph_of(head: str, body: str) -> Any:
-    inner = textwrap.indent(textwrap.dedent(body).strip(), "  ")
-    return verify(parse(f"graph({head}) {{\n{inner}\n}}"))
 
 
 def kernels(graph: Any, body: str) -> list[str]:

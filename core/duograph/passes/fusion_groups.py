@@ -324,11 +324,14 @@ class Grouping:
         """Return the position of the matmul or convolution that a group can be the epilogue of.
 
         The result of that node has the size of the group's loop, and only the group reads it.
-        Returns None if there is no such node.
+        Returns None if there is no such node, and for groups that are not element-wise.
         """
         nodes = self.graph.nodes
-        if group.row or not self.epilogues or any(nodes[at].op.traits.gather for at in group.nodes):
+        if group.row or not self.epilogues:
             return None
+        for op in [nodes[at].op for at in group.nodes]:
+            if op.is_reduction or op.traits.gather or op.traits.scatter:
+                return None
         found = None
         inside = set(group.nodes)
         for at in group.nodes:
