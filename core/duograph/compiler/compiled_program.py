@@ -151,6 +151,7 @@ class CompiledProgram:
             changes or gives to Python code, or of which it uses the identity.
         distinguishes: whether it matters which arguments are one object; see `shared`.
         divided: how the program is divided among ranks; None: it is not.
+        symbolic: the `SymbolicProgram` of which this is the form for certain sizes, or None.
         seconds: how long compiling took.
         hits: number of calls that the program served. Calls of a program without state and captures
             through `fast_call` are not counted.
@@ -188,6 +189,7 @@ class CompiledProgram:
         self.device = device
         self.name = name
         self.divided: Divided | None = None
+        self.symbolic: object = None
         self.seconds = 0.0
         self.hits = 0
         self.notes: list[str] = []

@@ -357,6 +357,10 @@ class JitFunction:
         of_context = own.jit_level if isinstance(own, JitConfig) else ""
         return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL
 
+    def shapes_before_symbols(self) -> int:
+        """Return how many shapes are compiled on their own before sizes become symbolic."""
+        return 2
+
     def compile(self, *args: Value, **kwargs: Value) -> None:
         """Compile the function for the types of the given arguments without running it."""
         self._entry(args, kwargs)

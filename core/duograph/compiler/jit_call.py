@@ -111,6 +111,11 @@ class JitCall:
             if found is not None:
                 return found
             self.compiled = True
+            specialised = None if shared else cache.symbolic.specialised(self)
+            if specialised is not None:
+                made = Compiled(specialised)
+                cache.add(self.key, made)
+                return made
             self._say_why()
             strict = function.strict()
             target, args = function._target, self.given

@@ -8,12 +8,12 @@ becomes a select. Nothing here returns a view: a write binds the Tensor to a new
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..dims import size_like
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..host_arrays import Array
@@ -181,7 +181,7 @@ def _bound(value: Any) -> int | None:
     if value is None:
         return None
     try:
-        return operator.index(value)
+        return size_like(value)
     except TypeError:
         raise IndexKindError(
             f"index: got {value!r} as a bound of a slice; wanted an int or None"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..dims import range_length
 from ..errors import ShapeError
 from ..ir.basic_ops import check_number
 from ..op import op
@@ -143,7 +144,7 @@ def slice_shape(
     begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the shape of a slice with one normalised (begin, end, stride) per axis."""
-    return tuple(len(range(b, e, s)) for b, e, s in zip(begin, end, strides, strict=True))
+    return tuple(range_length(b, e, s) for b, e, s in zip(begin, end, strides, strict=True))
 
 
 @op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import random_state
 from ..backend import registry
+from ..dims import size_like
 from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
@@ -223,7 +224,7 @@ def shape_of(name: str, size: object) -> tuple[int, ...]:
             raise ArgumentError(f"{name}: got {n!r} in the shape; wanted ints")
         if n < 0:
             raise ArgumentValueError(f"{name}: got {n} in the shape; wanted 0 or more")
-    return tuple(int(n) for n in size)
+    return tuple(size_like(n) for n in size)
 
 
 def probability_of(name: str, p: object) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..call_cache import cached_call
+from ..dims import real
 from ..dtype import FLOATING, DType, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
@@ -49,7 +50,7 @@ def reduce_var(input: Tensor, axis: Axes, keepdims: bool, ddof: int):
         count *= x.shape[i]
     centred = x - reduce_mean(x, axis, True)
     total = reduce_sum(centred * centred, axis, keepdims)
-    return converted(total / float(max(count - ddof, 0)), input.dtype)
+    return converted(total / real(max(count - ddof, 0)), input.dtype)
 
 
 def as_floating(x: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...dims import Dim, is_symbolic, real
 from ...dtype import as_dtype, promote, scalar_dtype
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -75,6 +76,8 @@ def _number(kind: Value) -> Callable[..., Value]:
     def convert(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if len(args) == 1 and not kwargs:
             (x,) = args
+            if type(x) is Dim and kind is not BOOL:
+                return x if kind is INT else real(x)
             if isinstance(x, GraphObject):
                 return run_on_host(ev, python, (x,), {}, python.__name__, (kind,))
             if isinstance(x, GraphScalar):
@@ -161,7 +164,7 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
         return Tensor
     if isinstance(x, GraphScalar):
         return _CLASSES[x._type]
-    return type(x)
+    return x.__class__ if is_symbolic(x) else type(x)
 
 
 @replaces(isinstance)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
+from ...dims import Scope
 from ...errors import StrictDeviceError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
@@ -55,6 +56,7 @@ class Evaluation:
         joined_objects: tensors of branches, by id, whose Python object became that of the tensor
             that a condition chooses.
         python_effects: how many calls of Python code with possible effects the graph has so far.
+        scope: the symbolic sizes of the arguments; None: all sizes are numbers.
         keep: objects that must stay alive because their id is a key.
     """
 
@@ -76,6 +78,7 @@ class Evaluation:
         self.choices: dict[int, tuple[Value, Value, list[Value]]] = {}
         self.joined_objects: dict[int, Tensor] = {}
         self.python_effects = 0
+        self.scope: Scope | None = None
         self._thread = thread_state
 
     if TYPE_CHECKING:

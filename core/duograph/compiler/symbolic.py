@@ -1,0 +1,326 @@
+"""Symbolic programs: functions evaluated once for many sizes of their arguments.
+
+`compiler.jit_call` asks `SymbolicPrograms` before it compiles a call. A symbolic program is the
+graph of a function whose argument shapes have symbols (`dims`), with the guards under which the
+graph is right. For the sizes of a call, the symbols are replaced by numbers: the *specialised*
+program is an ordinary `CompiledProgram`, which later calls find by its `JitKey` as any other.
+
+Nothing here may change what a program computes. Where the front end or a rule cannot handle
+symbols, the function is compiled for each shape, and `explain` says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..dims import LEAST, Atom, Dim, Scope, concrete, text_of
+from ..errors import DuographError
+from ..frontend.types import Value
+from ..ir.control import host_call
+from ..ir.graph import Graph, NamedGraph
+from ..ir.substitution import Substitution, check_substitutable
+from ..types import TensorType
+from .compiled_program import CompiledProgram
+from .evaluate import Sizes, Traced, trace_call
+from .guards import Guard
+from .results import substituted
+
+if TYPE_CHECKING:
+    from .jit_call import JitCall
+
+__all__ = ["Axis", "SymbolicProgram", "SymbolicPrograms"]
+
+Shapes = tuple[tuple[int, ...], ...]
+# An axis of an argument: (number of the tensor argument, axis).
+Axis = tuple[int, int]
+
+# Symbolic programs of one function for arguments of equal ranks and dtypes; they differ in guards.
+MOST_PROGRAMS = 4
+
+
+class SymbolicProgram:
+    """A function evaluated once for all sizes that fit its shapes and guards.
+
+    Attributes:
+        scope: the symbols and guards.
+        shapes: the shape of each tensor argument, with symbols.
+        traced: the graph and what else a program is made of.
+        calls: number of programs that were specialised from it.
+    """
+
+    def __init__(self, scope: Scope, shapes: Sequence[tuple[Value, ...]], traced: Traced) -> None:
+        self.scope = scope
+        self.shapes = shapes
+        self.traced = traced
+        self.specialised = 0
+        self._guard = Guard(traced.evaluation.captures)
+
+    def is_current(self) -> bool:
+        """Return whether captured values and the types of state are as they were."""
+        types = self.traced.graph.types
+        for k, (kind, v) in enumerate(self.traced.inputs):
+            if kind == "state" and v._type.plain is not types[k]:
+                return False
+        return self._guard.unchanged()
+
+    def values(self, shapes: Shapes) -> dict[Atom, int] | None:
+        """Return the value of each symbol for given argument shapes; None if they do not fit."""
+        found: dict[Atom, int] = {}
+        for pattern, shape in zip(self.shapes, shapes, strict=True):
+            for want, n in zip(pattern, shape, strict=True):
+                if type(want) is not Dim:
+                    if want != n:
+                        return None
+                    continue
+                (((symbol,), factor),) = want.terms.items()
+                if n % factor or found.setdefault(symbol, n // factor) != n // factor:
+                    return None
+        return found if self.scope.holds(found) else None
+
+    def program(self, values: Mapping[Atom, int]) -> CompiledProgram:
+        """Return the program for given values of the symbols."""
+        start = time.perf_counter()
+        replace = Substitution(values)
+        traced = self.traced
+        made = dataclasses.replace(
+            traced,
+            graph=replace.graph(traced.graph),
+            template=substituted(traced.template, replace.value),
+        )
+        program = made.program()
+        program.seconds = time.perf_counter() - start
+        program.symbolic = self
+        self.specialised += 1
+        return program
+
+    def __str__(self) -> str:
+        shapes = ", ".join(f"({', '.join(map(text_of, shape))})" for shape in self.shapes)
+        symbols = ", ".join(f"{s.low} <= {s.name} <= {s.high}" for s in self.scope.symbols)
+        guards = ", ".join(map(str, self.scope.guards.values()))
+        return f"one program for shapes {shapes}, {symbols}, guards: {guards or 'none'}"
+
+
+class Family:
+    """The calls of one function whose arguments differ in sizes only.
+
+    Attributes:
+        seen: the argument shapes of the calls that were compiled.
+        fixed: axes whose size the function uses as a number, so that they cannot be symbolic.
+        programs: the symbolic programs, newest last.
+        reason: why there is no further symbolic program; "" if there may be one.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[Shapes] = []
+        self.fixed: dict[Axis, str] = {}
+        self.programs: list[SymbolicProgram] = []
+        self.reason = ""
+
+    def varying(self, shapes: Shapes) -> list[Axis]:
+        """Return the axes whose sizes differ between calls."""
+        return [
+            (i, axis)
+            for i, shape in enumerate(shapes)
+            for axis, n in enumerate(shape)
+            if any(known[i][axis] != n for known in self.seen)
+        ]
+
+    def equal(self, one: Axis, other: Axis, shapes: Shapes) -> bool:
+        """Return whether two axes have had the same size in every call."""
+        return all(s[one[0]][one[1]] == s[other[0]][other[1]] for s in (*self.seen, shapes))
+
+
+class SymbolicPrograms:
+    """The symbolic programs of one function, or of one method for one receiver."""
+
+    def __init__(self) -> None:
+        self.families: dict[Hashable, Family] = {}
+
+    def programs(self) -> list[SymbolicProgram]:
+        """Return all symbolic programs."""
+        return [p for family in self.families.values() for p in family.programs]
+
+    def specialised(self, call: JitCall) -> CompiledProgram | None:
+        """Return a program for a call that is made from a symbolic one; None: compile the call.
+
+        Evaluates the function with symbols if sizes have varied often enough.
+        """
+        family = self.families.setdefault(_family_key(call.key), Family())
+        shapes = tuple([x._type.shape for x in call.slots.leaves])
+        for program in reversed(family.programs):
+            values = program.values(shapes)
+            if values is not None and program.is_current():
+                return program.program(values)
+        found = None
+        if not family.reason:
+            found = self._traced(call, family, shapes)
+        family.seen.append(shapes)
+        if found is None:
+            return None
+        values = found.values(shapes)
+        if values is None:
+            family.reason = f"sizes of this call do not fit: {found}"
+            return None
+        try:
+            program = found.program(values)
+        except DuographError as error:
+            family.reason = f"{type(error).__name__}: {error}"
+            return None
+        family.programs.append(found)
+        return program
+
+    def _traced(self, call: JitCall, family: Family, shapes: Shapes) -> SymbolicProgram | None:
+        """Evaluate the function with symbols for the axes whose sizes vary.
+
+        An axis whose size turns out to be used as a number is fixed, and the evaluation repeated.
+        """
+        if len(family.programs) >= MOST_PROGRAMS:
+            family.reason = f"its guards already distinguish {MOST_PROGRAMS} programs"
+            return None
+        if len(family.seen) < call.function.shapes_before_symbols():
+            return None
+        axes = [a for a in family.varying(shapes) if a not in family.fixed]
+        while axes:
+            if any(shapes[i][axis] < LEAST for i, axis in axes):
+                return None
+            try:
+                found = _evaluated(call, family, axes, shapes)
+                if isinstance(found, SymbolicProgram):
+                    return found
+                if family.programs:  # this size equals another one by chance
+                    return None
+                again = _evaluated(call, family, axes, _doubled(shapes, axes))
+            except Exception as error:  # the concrete evaluation decides whether it is the user's
+                family.reason = f"{type(error).__name__}: {error}"
+                return None
+            if isinstance(again, SymbolicProgram):
+                family.programs.append(again)
+                return None
+            family.fixed.update(again)
+            axes = [a for a in axes if a not in again]
+        if family.fixed:
+            family.reason = "sizes are used as numbers: " + ", ".join(
+                dict.fromkeys(family.fixed.values())
+            )
+        return None
+
+
+def _family_key(part: Hashable) -> Hashable:
+    """Return a part of a `JitKey` without the sizes of tensors."""
+    if isinstance(part, TensorType):
+        return len(part.shape), part.dtype, part.device
+    if isinstance(part, tuple):
+        return tuple([_family_key(p) for p in part])
+    return part
+
+
+def _symbolic_types(
+    call: JitCall, family: Family, axes: Sequence[Axis], shapes: Shapes
+) -> tuple[Scope, list[TensorType], dict[Axis, Dim]]:
+    """Return a new scope, the types of the tensor arguments with symbols, and the symbols.
+
+    Axes that have always had one size share a symbol; a guard of the program then is that they are
+    equal.
+    """
+    scope = Scope()
+    symbols: dict[Axis, Dim] = {}
+    for i, axis in axes:
+        same = next((s for a, s in symbols.items() if family.equal(a, (i, axis), shapes)), None)
+        symbols[i, axis] = scope.symbol(shapes[i][axis]) if same is None else same
+    types = [
+        TensorType.of(
+            tuple([symbols.get((i, axis), n) for axis, n in enumerate(x._type.shape)]),
+            x._type.dtype,
+        )
+        for i, x in enumerate(call.slots.leaves)
+    ]
+    return scope, types, symbols
+
+
+def _doubled(shapes: Shapes, axes: Sequence[Axis]) -> Shapes:
+    """Return shapes with other sizes for some axes, which are equal to no other size by chance."""
+    return tuple(
+        [
+            tuple([2 * n if (i, axis) in axes else n for axis, n in enumerate(shape)])
+            for i, shape in enumerate(shapes)
+        ]
+    )
+
+
+def _evaluated(
+    call: JitCall, family: Family, axes: Sequence[Axis], shapes: Shapes
+) -> SymbolicProgram | dict[Axis, str]:
+    """Evaluate the function of a call with symbols for some axes.
+
+    Args:
+        shapes: the hints; the sizes of the call, or others.
+
+    Returns:
+        The symbolic program; or, if sizes of some of the axes are used as numbers, these axes with
+        the guards that say so.
+
+    Raises:
+        DuographError: the program has something that cannot be specialised.
+    """
+    scope, types, symbols = _symbolic_types(call, family, axes, shapes)
+    traced = _traced_call(call, Sizes(scope, types))
+    pinned = {a: str(g) for g in scope.pinned for a in axes if _depends(g.left, symbols[a])}
+    return pinned or SymbolicProgram(scope, [t.shape for t in types], traced)
+
+
+def _traced_call(call: JitCall, sizes: Sizes) -> Traced:
+    """Evaluate the function of a call with symbolic sizes.
+
+    Raises:
+        DuographError: the program has something that cannot be specialised.
+    """
+    function = call.function
+    target, args = function._target, call.given
+    if target is None:
+        target, args = function.function, call.args
+    traced = trace_call(
+        target, args, call.kwargs, function.strict(), call.key.device, function._name,
+        function.level(), sizes=sizes, finish=lambda t: t,
+    )  # fmt: skip
+    sizes.scope.closed = True
+    check_substitutable(traced.graph)
+    _check_python(traced.graph, set())
+    substituted(traced.template, lambda v: concrete(v, {s: s.hint for s in sizes.scope.symbols}))
+    if traced.only_for:
+        raise DuographError("the function changes one of its arguments that is no Tensor")
+    return traced
+
+
+def _check_python(graph: Graph, seen: set[int]) -> None:
+    """Raise if a graph runs Python code, which might see a symbolic size."""
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    for node in graph.nodes:
+        if node.op is host_call:
+            raise DuographError(f"{node.op.name}: the program runs Python code at each call")
+        target = node.attributes.get("target")
+        named = [target.graph] if isinstance(target, NamedGraph) and target.graph else []
+        for inner in (*node.graphs, *named):
+            _check_python(inner, seen)
+
+
+def _depends(value: object, symbol: Dim) -> bool:
+    """Return whether an expression contains the symbol of an axis."""
+    ((product, _),) = symbol.terms.items()
+    return product[0] in _atoms(value)
+
+
+def _atoms(value: Value) -> set[Atom]:
+    """Return the symbols in an expression."""
+    found: set[Atom] = set()
+    if type(value) is Dim:
+        for product in value.terms:
+            for atom in product:
+                found |= {atom} if atom.parts is None else set().union(*map(_atoms, atom.parts))
+    elif hasattr(value, "parts"):
+        found = set().union(*map(_atoms, value.parts))
+    return found

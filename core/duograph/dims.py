@@ -1,0 +1,737 @@
+"""Symbolic dimensions: sizes of tensors that are known only when a compiled function is called.
+
+The front end evaluates a function once with `Dim` objects in the shapes of its arguments. A Dim is
+an integer expression of symbols with a *hint*, its value in the call that is being compiled.
+Arithmetic stays symbolic. A question about its value (a comparison, `bool`, use as an index) is
+answered for the hint and recorded in the `Scope` as a guard: the finished program may serve exactly
+those sizes for which all guards have the same answer. A Dim behaves as an int, also for
+`isinstance`; C code, which sees no int, asks for `__index__` and thereby pins it to its hint.
+
+Symbols are at least 2: sizes 0 and 1, which decide whether an operand broadcasts or is empty, never
+become symbolic. The module knows nothing of tensors or graphs.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+__all__ = ["Dim", "Real", "Scope", "concrete", "is_symbolic", "pin", "size_like"]
+
+# Products of atoms by their coefficients. An atom is a symbol, or an expression that is no
+# polynomial, such as a floor division. The empty product is the constant term.
+Monomial: TypeAlias = tuple["Atom", ...]
+Terms: TypeAlias = dict[Monomial, int]
+Size: TypeAlias = "int | Dim"
+Values: TypeAlias = Mapping["Atom", int]
+
+LEAST = 2
+MOST = 2**31 - 1
+
+
+class Atom:
+    """A symbol, or a floor division of expressions, as a factor in the terms of a `Dim`.
+
+    Attributes:
+        name: for messages; symbols are s0, s1, ...
+        order: position among the atoms of the scope.
+        hint: value in the call that is compiled.
+        low, high: bounds, which hold for all calls that the program serves.
+        parts: (numerator, denominator) of a floor division; None for a symbol.
+    """
+
+    __slots__ = ("name", "order", "hint", "low", "high", "parts")
+
+    def __init__(
+        self,
+        name: str,
+        order: int,
+        hint: int,
+        low: float,
+        high: float,
+        parts: tuple[Size, Size] | None = None,
+    ) -> None:
+        self.name, self.order, self.hint = name, order, hint
+        self.low, self.high, self.parts = low, high, parts
+
+    def value(self, values: Values) -> int:
+        """Return the atom's value for given values of the symbols."""
+        if self.parts is None:
+            return values[self]
+        above, below = self.parts
+        return concrete(above, values) // concrete(below, values)
+
+
+class Guard:
+    """A question about sizes that the evaluation asked, with its answer, such as ``s0 > 4``."""
+
+    __slots__ = ("left", "relation", "right", "answer", "where")
+
+    def __init__(self, left: Any, relation: str, right: Any, answer: bool, where: str) -> None:
+        self.left, self.relation, self.right = left, relation, right
+        self.answer, self.where = answer, where
+
+    def holds(self, values: Values) -> bool:
+        """Return whether the question has the same answer for other values of the symbols."""
+        compare = _RELATIONS[self.relation]
+        found = compare(concrete(self.left, values), concrete(self.right, values))
+        return bool(found) is self.answer
+
+    def __str__(self) -> str:
+        relation = self.relation if self.answer else _OPPOSITE[self.relation]
+        text = f"{text_of(self.left)} {relation} {text_of(self.right)}"
+        return f"{text} ({self.where})" if self.where else text
+
+
+_RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "<": operator.lt, "<=": operator.le,
+}  # fmt: skip
+_OPPOSITE = {"==": "!=", "<": ">=", "<=": ">"}
+
+
+class Scope:
+    """The symbols of one symbolic program, the guards on them, and all `Dim`s made of them.
+
+    Attributes:
+        symbols: in the order in which they were made.
+        guards: by question; `holds` checks all of them.
+        pinned: the guards that fix an expression to one value, in the order of their recording.
+        locate: returns the source location of what is being evaluated, or "".
+        closed: whether the program is finished; a new question then raises RuntimeError.
+    """
+
+    def __init__(self) -> None:
+        self.symbols: list[Atom] = []
+        self.guards: dict[tuple[object, ...], Guard] = {}
+        self.pinned: list[Guard] = []
+        self.locate: Callable[[], str] = str
+        self.closed = False
+        self._dims: dict[frozenset[tuple[Monomial, int]], Dim] = {}
+        self._quotients: dict[tuple[object, object], Atom] = {}
+
+    def symbol(self, hint: int, low: int = LEAST, high: int = MOST, divisor: int = 1) -> Dim:
+        """Return a new symbol between `low` and `high`, both included, times `divisor`."""
+        made = Atom(f"s{len(self.symbols)}", len(self.symbols), hint // divisor,
+                    -(-low // divisor), high // divisor)  # fmt: skip
+        self.symbols.append(made)
+        found = self.of({(made,): divisor})
+        assert isinstance(found, Dim)
+        return found
+
+    def of(self, terms: Terms) -> Size:
+        """Return the interned expression with these terms; an int if it is a constant."""
+        terms = {m: c for m, c in terms.items() if c}
+        if not terms:
+            return 0
+        if len(terms) == 1 and () in terms:
+            return terms[()]
+        key = frozenset(terms.items())
+        found = self._dims.get(key)
+        if found is None:
+            found = self._dims[key] = Dim(self, terms)
+        return found
+
+    def quotient(self, above: Size, below: Size) -> Size:
+        """Return the expression of a floor division that is no polynomial."""
+        key = (_identity(above), _identity(below))
+        found = self._quotients.get(key)
+        if found is None:
+            (a, b), (c, d) = bounds(above), bounds(below)
+            low, high = -math.inf, math.inf
+            if a >= 0 and c > 0:
+                low, high = (0 if d == math.inf else a // d), b if b == math.inf else b // c
+            name = f"({text_of(above)} // {text_of(below)})"
+            order = 10**6 + len(self._quotients)
+            hint = hint_of(above) // hint_of(below)
+            parts = (above, below)
+            found = self._quotients[key] = Atom(name, order, hint, low, high, parts)
+        return self.of({(found,): 1})
+
+    def ask(self, left: Any, relation: str, right: Any) -> bool:
+        """Answer a question about sizes for the hints, and record it as a guard."""
+        key = (_identity(left), relation, _identity(right))
+        found = self.guards.get(key)
+        if found is None:
+            if self.closed:
+                raise RuntimeError(
+                    f"compiler: {text_of(left)} {relation} {text_of(right)} was asked after the "
+                    "program was finished; please report this with the function"
+                )
+            answer = bool(_RELATIONS[relation](hint_of(left), hint_of(right)))
+            found = self.guards[key] = Guard(left, relation, right, answer, self.locate())
+            if answer and relation == "==" and not is_symbolic(right):
+                self.pinned.append(found)
+        return found.answer
+
+    def pin(self, value: Dim | Real) -> Any:
+        """Return the hint of an expression, and record that it must have this value."""
+        self.ask(value, "==", value.hint)
+        return value.hint
+
+    def holds(self, values: Values) -> bool:
+        """Return whether the program may serve a call with these values of the symbols."""
+        for symbol in self.symbols:
+            if not symbol.low <= values[symbol] <= symbol.high:
+                return False
+        return all([g.holds(values) for g in self.guards.values()])
+
+    def broken(self, values: Values) -> str:
+        """Return the first guard that does not hold for values of the symbols, as text."""
+        for symbol in self.symbols:
+            if not symbol.low <= values[symbol] <= symbol.high:
+                return f"{symbol.low} <= {symbol.name} <= {symbol.high}"
+        return next((str(g) for g in self.guards.values() if not g.holds(values)), "")
+
+
+def _identity(value: Any) -> object:
+    """Return a part of a key that compares symbolic numbers by identity, without asking."""
+    return (id(value),) if is_symbolic(value) else value
+
+
+def _unsupported(name: str) -> Any:
+    """Return a method that pins the receiver to its hint, and applies Python's own method to it."""
+
+    def method(self: Any, *args: Any) -> Any:
+        return getattr(self.scope.pin(self), name)(*map(pin, args))
+
+    return method
+
+
+class Dim:
+    """An integer expression of symbols: a polynomial, whose factors may be floor divisions.
+
+    Attributes:
+        scope: the program's symbols.
+        terms: coefficients by product.
+        hint: the value in the call that is compiled.
+    """
+
+    __slots__ = ("scope", "terms", "hint", "low", "high")
+
+    def __init__(self, scope: Scope, terms: Terms) -> None:
+        self.scope, self.terms = scope, terms
+        self.hint = _value(terms, lambda atom: atom.hint)
+        self.low, self.high = _bounds(terms)
+
+    @property
+    def __class__(self) -> type[int]:  # type: ignore[override]
+        return int
+
+    # ---- arithmetic -----------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        terms = _terms(other)
+        if terms is None:
+            return _as_real("add", self, other)
+        return self.scope.of(_sum(self.terms, terms, 1))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        terms = _terms(other)
+        if terms is None:
+            return _as_real("sub", self, other)
+        return self.scope.of(_sum(self.terms, terms, -1))
+
+    def __rsub__(self, other: Any) -> Any:
+        terms = _terms(other)
+        if terms is None:
+            return _as_real("sub", other, self)
+        return self.scope.of(_sum(terms, self.terms, -1))
+
+    def __mul__(self, other: Any) -> Any:
+        terms = _terms(other)
+        if terms is None:
+            if type(other) in (str, bytes, list, tuple):
+                return self.scope.pin(self) * other
+            return _as_real("mul", self, other)
+        made: Terms = {}
+        for m, c in self.terms.items():
+            for n, d in terms.items():
+                key = tuple(sorted((*m, *n), key=_order))
+                made[key] = made.get(key, 0) + c * d
+        return self.scope.of(made)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        if _terms(other) is None:
+            return NotImplemented if type(other) is not float else self.scope.pin(self) // other
+        return floor_divided(self.scope, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if _terms(other) is None:
+            return NotImplemented if type(other) is not float else other // self.scope.pin(self)
+        return floor_divided(self.scope, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        if _terms(other) is None:
+            return NotImplemented if type(other) is not float else self.scope.pin(self) % other
+        return self - floor_divided(self.scope, self, other) * other
+
+    def __rmod__(self, other: Any) -> Any:
+        if _terms(other) is None:
+            return NotImplemented
+        return other - floor_divided(self.scope, other, self) * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __truediv__(self, other: Any) -> Any:
+        return _as_real("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _as_real("truediv", other, self)
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        if modulo is None and type(other) is int and 0 <= other <= 8:
+            found: Any = 1
+            for _ in range(other):
+                found = found * self
+            return found
+        if modulo is None and type(other) in (int, float) and self.low > 0:
+            return _as_real("pow", self, float(other))
+        return pow(self.scope.pin(self), pin(other), modulo)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __pos__(self) -> Dim:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    # ---- questions ------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        terms = _terms(other)
+        if terms is None:
+            return _compared(self, "==", other)
+        low, high = _bounds(_sum(self.terms, terms, -1))
+        if low > 0 or high < 0:
+            return False
+        if low == high == 0:
+            return True
+        return self.scope.ask(self, "==", other)
+
+    def __ne__(self, other: object) -> Any:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else not found
+
+    def __lt__(self, other: Any) -> Any:
+        return self._below(other, "<")
+
+    def __le__(self, other: Any) -> Any:
+        return self._below(other, "<=")
+
+    def __gt__(self, other: Any) -> Any:
+        found = self._below(other, "<=")
+        return found if found is NotImplemented else not found
+
+    def __ge__(self, other: Any) -> Any:
+        found = self._below(other, "<")
+        return found if found is NotImplemented else not found
+
+    def _below(self, other: Any, relation: str) -> Any:
+        terms = _terms(other)
+        if terms is None:
+            return _compared(self, relation, other)
+        low, high = _bounds(_sum(self.terms, terms, -1))
+        if high < 0 or (high == 0 and relation == "<="):
+            return True
+        if low > 0 or (low == 0 and relation == "<"):
+            return False
+        return self.scope.ask(self, relation, other)
+
+    def __bool__(self) -> bool:
+        return not self.__eq__(0)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __index__(self) -> int:
+        found = self.scope.pin(self)
+        assert type(found) is int
+        return found
+
+    __int__ = __trunc__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __complex__(self) -> complex:
+        return complex(self.__index__())
+
+    def __repr__(self) -> str:
+        return repr(self.__index__())
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.__index__(), spec)
+
+    __and__, __or__, __xor__ = map(_unsupported, ("__and__", "__or__", "__xor__"))
+    __rand__, __ror__, __rxor__ = map(_unsupported, ("__rand__", "__ror__", "__rxor__"))
+    __lshift__, __rshift__ = map(_unsupported, ("__lshift__", "__rshift__"))
+    __rlshift__, __rrshift__ = map(_unsupported, ("__rlshift__", "__rrshift__"))
+    __invert__, __round__ = map(_unsupported, ("__invert__", "__round__"))
+    __ceil__, __floor__ = map(_unsupported, ("__ceil__", "__floor__"))
+    bit_length, to_bytes = map(_unsupported, ("bit_length", "to_bytes"))
+    bit_count, as_integer_ratio = map(_unsupported, ("bit_count", "as_integer_ratio"))
+    is_integer, conjugate = map(_unsupported, ("is_integer", "conjugate"))
+
+    real = numerator = property(lambda self: self)
+    imag = property(lambda self: 0)
+    denominator = property(lambda self: 1)
+
+    def __copy__(self) -> Dim:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Dim:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a symbolic dimension cannot be pickled")
+
+
+class Real:
+    """A float that a program computes from sizes, such as ``1 / n``; it behaves as a float.
+
+    Attributes:
+        function, parts: name of the operation of `_ARITHMETIC`, and its operands.
+        hint: the value in the call that is compiled.
+    """
+
+    __slots__ = ("scope", "function", "parts", "hint")
+
+    def __init__(self, scope: Scope, function: str, parts: tuple[Any, ...]) -> None:
+        self.scope, self.function, self.parts = scope, function, parts
+        self.hint: Any = _ARITHMETIC[function](*map(hint_of, parts))
+
+    @property
+    def __class__(self) -> type[float]:  # type: ignore[override]
+        return float
+
+    def __float__(self) -> float:
+        return float(self.scope.pin(self))
+
+    def __int__(self) -> int:
+        return int(self.scope.pin(self))
+
+    __trunc__ = __int__
+
+    def __bool__(self) -> bool:
+        return not self.__eq__(0)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __repr__(self) -> str:
+        return repr(self.scope.pin(self))
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.scope.pin(self), spec)
+
+    def __eq__(self, other: object) -> Any:
+        return True if self is other else _compared(self, "==", other)
+
+    def __ne__(self, other: object) -> Any:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else not found
+
+    def __lt__(self, other: Any) -> Any:
+        return _compared(self, "<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return _compared(self, "<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _compared(self, "<", other, True)
+
+    def __ge__(self, other: Any) -> Any:
+        return _compared(self, "<=", other, True)
+
+    def __copy__(self) -> Real:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Real:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a symbolic number cannot be pickled")
+
+    __round__, __ceil__, __floor__ = map(_unsupported, ("__round__", "__ceil__", "__floor__"))
+    is_integer, hex, conjugate = map(_unsupported, ("is_integer", "hex", "conjugate"))
+    as_integer_ratio = _unsupported("as_integer_ratio")
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    name: getattr(operator, name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "abs")
+}
+_ARITHMETIC["float"] = float
+
+
+def _real_method(name: str, reflected: bool) -> Any:
+    def method(self: Real, other: Any) -> Any:
+        return _as_real(name, other, self) if reflected else _as_real(name, self, other)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Real, f"__{_name}__", _real_method(_name, False))
+    setattr(Real, f"__r{_name}__", _real_method(_name, True))
+Real.__neg__ = lambda self: Real(self.scope, "neg", (self,))  # type: ignore[attr-defined]
+Real.__abs__ = lambda self: Real(self.scope, "abs", (self,))  # type: ignore[attr-defined]
+Real.__pos__ = lambda self: self  # type: ignore[attr-defined]
+
+
+def _as_real(function: str, x: Any, y: Any) -> Any:
+    """Return the result of an operation of floats, of which one operand is symbolic.
+
+    With a number of another class, such as a complex one, the symbolic operand is pinned.
+    """
+    for each in (x, y):
+        if type(each) not in (int, float, bool, Dim, Real):
+            if isinstance(each, numbers.Number):
+                return _ARITHMETIC[function](pin(x), pin(y))
+            return NotImplemented
+    return Real((x if is_symbolic(x) else y).scope, function, (x, y))
+
+
+def _compared(x: Dim | Real, relation: str, y: Any, swapped: bool = False) -> Any:
+    """Compare a symbolic number with another number, which need not be an int."""
+    if type(y) not in (int, float, bool, Dim, Real):
+        if not isinstance(y, numbers.Number):
+            return NotImplemented
+        return _RELATIONS[relation](*((y, pin(x)) if swapped else (pin(x), y)))
+    return x.scope.ask(y, relation, x) if swapped else x.scope.ask(x, relation, y)
+
+
+def _order(atom: Atom) -> int:
+    return atom.order
+
+
+def _terms(value: object) -> Terms | None:
+    """Return the terms of an int or Dim; None for any other object."""
+    kind = type(value)
+    if kind is Dim:
+        return value.terms  # type: ignore[attr-defined, no-any-return]
+    if kind is int or kind is bool:
+        return {(): int(value)} if value else {}  # type: ignore[call-overload]
+    if kind.__module__ == "numpy" and hasattr(value, "__index__"):
+        return {(): operator.index(value)}  # type: ignore[arg-type]
+    return None
+
+
+def _sum(x: Terms, y: Terms, sign: int) -> Terms:
+    made = dict(x)
+    for m, c in y.items():
+        made[m] = made.get(m, 0) + sign * c
+    return {m: c for m, c in made.items() if c}
+
+
+def _value(terms: Terms, of: Callable[[Atom], int]) -> int:
+    return sum([c * math.prod([of(a) for a in m]) for m, c in terms.items()])
+
+
+def _bounds(terms: Terms) -> tuple[float, float]:
+    """Return bounds of a polynomial, term by term."""
+    low: float = 0
+    high: float = 0
+    for m, c in terms.items():
+        a: float = 1
+        b: float = 1
+        for atom in m:
+            if atom.low < 0:
+                return -math.inf, math.inf
+            a, b = a * atom.low, b * atom.high if b and atom.high else 0
+        low, high = (low + c * a, high + c * b) if c > 0 else (low + c * b, high + c * a)
+    return low, high
+
+
+def bounds(value: Size) -> tuple[float, float]:
+    """Return the lower and upper bound of an int or a Dim."""
+    return (value.low, value.high) if type(value) is Dim else (value, value)
+
+
+def hint_of(value: Any) -> Any:
+    """Return a number's value in the call that is compiled."""
+    return value.hint if type(value) in (Dim, Real) else value
+
+
+def is_symbolic(value: object) -> bool:
+    """Return whether a number is a symbolic one."""
+    return type(value) is Dim or type(value) is Real
+
+
+def real(value: Any) -> Any:
+    """Return `float(value)`, which stays symbolic if the number is."""
+    return Real(value.scope, "float", (value,)) if type(value) is Dim else float(value)
+
+
+def power_of_two(value: Any) -> bool:
+    """Return whether a size is known to be a power of two; False for symbolic ones."""
+    return type(value) is not Dim and value > 0 and value & (value - 1) == 0
+
+
+def pin(value: Any) -> Any:
+    """Return the value of a number; a symbolic one is pinned to its hint by a guard."""
+    return value.scope.pin(value) if type(value) in (Dim, Real) else value
+
+
+def pinned(value: Any) -> Any:
+    """Return a value with all symbolic numbers in it pinned, also those in containers."""
+    kind = type(value)
+    if kind is Dim or kind is Real:
+        return value.scope.pin(value)
+    if kind is list:
+        return [pinned(v) for v in value] if any(map(holds_symbols, value)) else value
+    if isinstance(value, tuple) and any(map(holds_symbols, value)):
+        items = [pinned(v) for v in value]
+        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+    if kind is dict and any(map(holds_symbols, value.values())):
+        return {k: pinned(v) for k, v in value.items()}
+    if kind is slice:
+        return slice(pinned(value.start), pinned(value.stop), pinned(value.step))
+    return value
+
+
+def holds_symbols(value: object) -> bool:
+    """Return whether a value is a symbolic number or a container of some."""
+    kind = type(value)
+    if kind is Dim or kind is Real:
+        return True
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(map(holds_symbols, value))
+    if isinstance(value, dict):
+        return any(map(holds_symbols, value.values()))
+    return kind is slice and any(
+        map(holds_symbols, (value.start, value.stop, value.step))  # type: ignore[attr-defined]
+    )
+
+
+def size_like(value: Any) -> Any:
+    """Return a size as an int, or as it is if it is symbolic.
+
+    Raises:
+        TypeError: the value is no integer.
+    """
+    return value if type(value) is Dim else operator.index(value)
+
+
+def floor_divided(scope: Scope, above: Size, below: Size) -> Size:
+    """Return `above // below`, as a polynomial if the division allows it.
+
+    Raises:
+        ZeroDivisionError: `below` is 0.
+    """
+    if below == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    terms, by = _terms(above), _terms(below)
+    assert terms is not None and by is not None
+    if terms == by:
+        return 1
+    if len(by) != 1:
+        return scope.quotient(above, below)
+    ((factors, k),) = by.items()
+    whole: Terms = {}
+    rest: Terms = {}
+    for m, c in terms.items():
+        left = _without(m, factors)
+        q, r = (0, c) if left is None else divmod(c, k)
+        if q and left is not None:
+            whole[left] = q
+        if r:
+            rest[m] = r
+    low, high = _bounds(rest)
+    if 0 <= low and high < bounds(below)[0]:  # the remainder alone
+        return scope.of(whole)
+    return scope.of(whole) + scope.quotient(scope.of(rest), below)
+
+
+def _without(m: Monomial, factors: Monomial) -> Monomial | None:
+    """Return a product divided by some of its factors; None if it lacks one of them."""
+    left = list(m)
+    for atom in factors:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def concrete(value: Any, values: Values) -> Any:
+    """Return a number for given values of the symbols; numbers that are not symbolic stay."""
+    if type(value) is Dim:
+        return _value(value.terms, lambda atom: atom.value(values))
+    if type(value) is Real:
+        return _ARITHMETIC[value.function](*[concrete(p, values) for p in value.parts])
+    return value
+
+
+def text_of(value: Any) -> str:
+    """Return the text of a number, such as ``8*s0 + 1``, without pinning it."""
+    if type(value) is Real:
+        return f"{value.function}({', '.join(map(text_of, value.parts))})"
+    if type(value) is not Dim:
+        return repr(value)
+    parts = []
+    for m, c in value.terms.items():
+        factors = [a.name for a in m]
+        parts.append("*".join([str(c), *factors] if c != 1 or not m else factors))
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def symbols_in(values: Iterable[object]) -> bool:
+    """Return whether one of some numbers is symbolic."""
+    return any([type(v) is Dim or type(v) is Real for v in values])
+
+
+def range_length(first: Any, last: Any, step: Any) -> Any:
+    """Return the length of ``range(first, last, step)``, which stays symbolic if the numbers are.
+
+    Raises:
+        ValueError: `step` is 0.
+    """
+    if not symbols_in((first, last, step)):
+        return len(range(int(first), int(last), int(step)))
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    if step < 0:
+        first, last, step = last, first, -step
+    return 0 if last <= first else (last - first + step - 1) // step
+
+
+def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any, Any]:
+    """Return ``slice(start, stop, step).indices(size)``, symbolic if the numbers are.
+
+    `step` must not be 0.
+    """
+    if not symbols_in((start, stop, step, size)):
+        return slice(start, stop, step).indices(size)
+    step = 1 if step is None else step
+    backward = step < 0
+    low, high = (-1, size - 1) if backward else (0, size)
+
+    def bound(value: Any, default: Any) -> Any:
+        if value is None:
+            return default
+        if value < 0:
+            value = value + size
+            return low if value < low else value
+        return high if value > high else value
+
+    first, last = (high, low) if backward else (low, high)
+    return bound(start, first), bound(stop, last), step

@@ -1,0 +1,133 @@
+"""Replaces the symbolic dimensions of a graph by numbers (`dims.Dim`).
+
+The compiler specialises a symbolic program with `substitute` for the sizes of one call; no Python
+source is evaluated for it. Values keep their ids. Nothing here decides whether a program may serve
+the sizes: its guards do.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim, Real, Values, concrete, symbols_in
+from ..dtype import DType
+from ..errors import UnsupportedOpError
+from ..types import Device, HostType, TensorType, ValueType
+from .control import HostConstant
+from .graph import FrozenArray, Graph, GraphNode, NamedGraph
+
+__all__ = ["Substitution", "check_substitutable"]
+
+# Classes of attributes that cannot contain a size.
+_PLAIN = (str, bytes, complex, type(None), DType, Device, FrozenArray, HostType, np.generic,
+          enum.Enum)  # fmt: skip
+
+
+class Substitution:
+    """Replaces symbols by their values in graphs, types and attributes.
+
+    Args:
+        values: the value of each symbol.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self._graphs: dict[int, Graph] = {}
+        self._named: dict[int, NamedGraph] = {}
+        self._types: dict[int, TensorType] = {}
+
+    def graph(self, graph: Graph) -> Graph:
+        """Return a copy of a graph without symbols; value ids stay."""
+        found = self._graphs.get(id(graph))
+        if found is None:
+            types = [self.type(t) for t in graph.types]
+            nodes = [self._node(node) for node in graph.nodes]
+            found = Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
+            self._graphs[id(graph)] = found
+        return found
+
+    def type(self, type_: ValueType) -> ValueType:
+        """Return a type without symbols."""
+        if not isinstance(type_, TensorType):
+            return type_
+        found = self._types.get(id(type_))
+        if found is None:
+            found = type_
+            if symbols_in(type_.shape):
+                shape = tuple([concrete(n, self.values) for n in type_.shape])
+                found = TensorType.of(shape, type_.dtype).on(type_.device, type_.level)
+            self._types[id(type_)] = found
+        return found
+
+    def _node(self, node: GraphNode) -> GraphNode:
+        attributes = {name: self.value(v) for name, v in node.attributes.items()}
+        return GraphNode(node.op, node.operands, attributes, node.results, node.single, node.span)
+
+    def value(self, value: Any) -> Any:
+        """Return an attribute value, or a part of one, without symbols."""
+        kind = type(value)
+        if kind is Dim or kind is Real:
+            return concrete(value, self.values)
+        if kind is tuple:
+            return tuple([self.value(v) for v in value])
+        if kind is Graph:
+            return self.graph(value)
+        if kind is TensorType:
+            return self.type(value)
+        if kind is NamedGraph:
+            return self._named_graph(value)
+        if kind is HostConstant:
+            return HostConstant(self.value(value.value))
+        return value
+
+    def _named_graph(self, named: NamedGraph) -> NamedGraph:
+        found = self._named.get(id(named))
+        if found is None:
+            results = tuple([self.type(t) for t in named.result_types])
+            found = self._named[id(named)] = NamedGraph(named.name, results)
+            found.effects = named.effects
+            if named.graph is not None:
+                found.graph = self.graph(named.graph)
+        return found
+
+
+def check_substitutable(graph: Graph) -> None:
+    """Raise if an attribute in a graph may hide sizes from `Substitution`.
+
+    Raises:
+        UnsupportedOpError: an attribute is an object, such as a function that the user gave.
+    """
+    seen: set[int] = set()
+    _check_graph(graph, seen)
+
+
+def _check_graph(graph: Graph, seen: set[int]) -> None:
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    for node in graph.nodes:
+        for value in node.attributes.values():
+            _check_value(node.op.name, value, seen)
+
+
+def _check_value(op: str, value: Any, seen: set[int]) -> None:
+    kind = type(value)
+    if kind in (int, float, bool, Dim, Real, TensorType) or isinstance(value, _PLAIN):
+        return
+    if kind is tuple:
+        for v in value:
+            _check_value(op, v, seen)
+    elif kind is Graph:
+        _check_graph(value, seen)
+    elif kind is NamedGraph:
+        if value.graph is not None:
+            _check_graph(value.graph, seen)
+    elif kind is HostConstant:
+        _check_value(op, value.value, seen)
+    else:
+        raise UnsupportedOpError(
+            f"{op}: got an attribute of class {kind.__name__}, which may contain a size"
+        )
