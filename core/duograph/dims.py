@@ -98,7 +98,7 @@ class Scope:
     Attributes:
         symbols: in the order in which they were made.
         guards: by question; `holds` checks all of them.
-        pinned: the guards that fix an expression to one value, in the order of their recording.
+        pinned: the guards that fix a symbol to one value, in the order of their recording.
         locate: returns the source location of what is being evaluated, or "".
         closed: whether the program is finished; a new question then raises RuntimeError.
     """
@@ -162,7 +162,7 @@ class Scope:
                 )
             answer = bool(_RELATIONS[relation](hint_of(left), hint_of(right)))
             found = self.guards[key] = Guard(left, relation, right, answer, self.locate())
-            if answer and relation == "==" and not is_symbolic(right):
+            if answer and relation == "==" and _has_one_value(left) and not is_symbolic(right):
                 self.pinned.append(found)
         return found.answer
 
@@ -184,6 +184,16 @@ class Scope:
             if not symbol.low <= values[symbol] <= symbol.high:
                 return f"{symbol.low} <= {symbol.name} <= {symbol.high}"
         return next((str(g) for g in self.guards.values() if not g.holds(values)), "")
+
+
+def _has_one_value(value: Any) -> bool:
+    """Return whether an equality of this expression with a number fixes a symbol to few values.
+
+    A floor division has one value for many values of its symbols.
+    """
+    if type(value) is Real:
+        return all(map(_has_one_value, value.parts))
+    return type(value) is not Dim or all([a.parts is None for m in value.terms for a in m])
 
 
 def _identity(value: Any) -> object:
@@ -298,6 +308,9 @@ class Dim:
         if modulo is None and type(other) in (int, float) and self.low > 0:
             return _as_real("pow", self, float(other))
         return pow(self.scope.pin(self), pin(other), modulo)
+
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        return pow(other, self.scope.pin(self), modulo)
 
     def __neg__(self) -> Any:
         return self * -1

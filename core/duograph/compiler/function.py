@@ -98,6 +98,7 @@ class JitFunction:
         input_signature: Value = None,
         target: Value = None,
         backend: str = "",
+        dynamic: int | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -105,6 +106,7 @@ class JitFunction:
         self._strict = strict
         self._input_signature = input_signature
         self._backend = backend  # the name of the device to run on; "" is that of the arguments
+        self._dynamic = dynamic  # see `jit`
         self._target = target  # a Cell, or a callable object, that is called instead
         self._own = ProgramCache()
         self._fast = self._own.fast
@@ -300,8 +302,9 @@ class JitFunction:
     def with_backend(self, backend: str) -> JitFunction:
         """Return a compiled function with the same options that runs on the device `backend`."""
         return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, self._target, backend
-        )
+            self.function, self.config, self._strict, self._input_signature, self._target, backend,
+            self._dynamic,
+        )  # fmt: skip
 
     def _device(self) -> Device | None:
         """Return the device that `backend` names; None if the arguments decide."""
@@ -357,9 +360,14 @@ class JitFunction:
         of_context = own.jit_level if isinstance(own, JitConfig) else ""
         return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL
 
-    def shapes_before_symbols(self) -> int:
-        """Return how many shapes are compiled on their own before sizes become symbolic."""
-        return 2
+    def shapes_before_symbols(self) -> int | None:
+        """Return how many shapes are compiled on their own before sizes become symbolic.
+
+        None: all of them.
+        """
+        if self._dynamic is None:
+            return 2
+        return 1 if self._dynamic else None
 
     def compile(self, *args: Value, **kwargs: Value) -> None:
         """Compile the function for the types of the given arguments without running it."""
@@ -508,8 +516,9 @@ class JitFunction:
         if not isinstance(self._target, Cell):
             return self
         return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, target, self._backend
-        )
+            self.function, self.config, self._strict, self._input_signature, target, self._backend,
+            self._dynamic,
+        )  # fmt: skip
 
     def __copy__(self) -> JitFunction:
         return self
@@ -519,7 +528,7 @@ class JitFunction:
             return str(self.function.__qualname__)  # found by its name, as functions are
         return JitFunction, (
             self.function, self.config, self._strict, self._input_signature, self._target,
-            self._backend,
+            self._backend, self._dynamic,
         )  # fmt: skip
 
 

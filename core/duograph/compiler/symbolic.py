@@ -148,6 +148,8 @@ class SymbolicPrograms:
 
         Evaluates the function with symbols if sizes have varied often enough.
         """
+        if call.function.shapes_before_symbols() is None:
+            return None
         family = self.families.setdefault(_family_key(call.key), Family())
         shapes = tuple([x._type.shape for x in call.slots.leaves])
         for program in reversed(family.programs):
@@ -180,7 +182,7 @@ class SymbolicPrograms:
         if len(family.programs) >= MOST_PROGRAMS:
             family.reason = f"its guards already distinguish {MOST_PROGRAMS} programs"
             return None
-        if len(family.seen) < call.function.shapes_before_symbols():
+        if len(family.seen) < (call.function.shapes_before_symbols() or 0):
             return None
         axes = [a for a in family.varying(shapes) if a not in family.fixed]
         while axes:
