@@ -13,10 +13,11 @@ become symbolic. The module knows nothing of tensors or graphs.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 __all__ = ["Dim", "Real", "Scope", "concrete", "is_symbolic", "pin", "size_like"]
@@ -165,6 +166,21 @@ class Scope:
             if answer and relation == "==" and _has_one_value(left) and not is_symbolic(right):
                 self.pinned.append(found)
         return found.answer
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[list[Guard]]:
+        """Return a context manager that yields a list, which receives further guards at its end.
+
+        The guards of the scope itself stay as they are.
+        """
+        guards, pinned, closed = self.guards, self.pinned, self.closed
+        self.guards, self.pinned, self.closed = dict(guards), [], False
+        found: list[Guard] = []
+        try:
+            yield found
+        finally:
+            found += [g for key, g in self.guards.items() if key not in guards]
+            self.guards, self.pinned, self.closed = guards, pinned, closed
 
     def pin(self, value: Dim | Real) -> Any:
         """Return the hint of an expression, and record that it must have this value."""

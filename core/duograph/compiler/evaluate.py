@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..dims import Scope
 from ..effects import Communicates
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
+from ..execution.lower import Optimised
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
@@ -268,11 +269,14 @@ class Traced:
     divided: Divided | None
     only_for: dict[int, Value]
 
-    def program(self) -> CompiledProgram:
-        """Lower the graph; return the compiled program, ready to run."""
+    def program(self, optimised: Optimised | None = None) -> CompiledProgram:
+        """Lower the graph; return the compiled program, ready to run.
+
+        `optimised` is the graph after the passes; None: they run now.
+        """
         program = CompiledProgram(
             self.graph, self.inputs, self.template, self.writes, self.evaluation, self.device,
-            self.name, self.level, self.for_shared_tensors,
+            self.name, self.level, self.for_shared_tensors, optimised,
         )  # fmt: skip
         program.divided = self.divided
         program.only_for = self.only_for

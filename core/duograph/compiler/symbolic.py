@@ -16,8 +16,10 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..dims import LEAST, Atom, Dim, Scope, concrete, text_of
+from ..context import settings
+from ..dims import LEAST, Atom, Dim, Guard, Scope, concrete, text_of
 from ..errors import DuographError
+from ..execution.lower import Optimised, optimise
 from ..frontend.types import Value
 from ..ir.control import host_call
 from ..ir.graph import Graph, NamedGraph
@@ -25,7 +27,7 @@ from ..ir.substitution import Substitution, check_substitutable
 from ..types import TensorType
 from .compiled_program import CompiledProgram
 from .evaluate import Sizes, Traced, trace_call
-from .guards import Guard
+from .guards import Guard as CaptureGuard
 from .results import substituted
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class SymbolicProgram:
         self.shapes = shapes
         self.traced = traced
         self.specialised = 0
-        self._guard = Guard(traced.evaluation.captures)
+        self._optimised: tuple[list[Guard], Optimised | None, str] | None = None
+        self._guard = CaptureGuard(traced.evaluation.captures)
 
     def is_current(self) -> bool:
         """Return whether captured values and the types of state are as they were."""
@@ -90,11 +93,42 @@ class SymbolicProgram:
             graph=replace.graph(traced.graph),
             template=substituted(traced.template, replace.value),
         )
-        program = made.program()
+        program = made.program(self._optimised_for(values, replace))
         program.seconds = time.perf_counter() - start
         program.symbolic = self
         self.specialised += 1
         return program
+
+    def _optimised_for(self, values: Mapping[Atom, int], replace: Substitution) -> Optimised | None:
+        """Return the graph after the passes for given sizes; None if the passes must run for them.
+
+        The passes run once, with symbols. What they ask about sizes are further guards.
+        """
+        if settings.debug:
+            return None
+        if self._optimised is None:
+            self._optimised = self._optimise()
+        guards, found, _ = self._optimised
+        if found is None or not all([g.holds(values) for g in guards]):
+            return None
+        return found._replace(graph=replace.graph(found.graph))
+
+    def _optimise(self) -> tuple[list[Guard], Optimised | None, str]:
+        """Run the passes with symbols; return their guards, the result, and why there is none."""
+        traced = self.traced
+        written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
+        state = [
+            k for k, (kind, v) in enumerate(traced.inputs)
+            if kind == "state" and id(v) not in written
+        ]  # fmt: skip
+        try:
+            with self.scope.recording() as guards:
+                found = optimise(traced.graph, traced.device, None, traced.level, state)
+                pinned = ", ".join(map(str, self.scope.pinned))
+            check_substitutable(found.graph)
+        except Exception as error:  # noqa: BLE001  (a pass that handles numbers only may raise any)
+            return [], None, f"{type(error).__name__}: {error}"
+        return (guards, None, pinned) if pinned else (guards, found, "")
 
     def __str__(self) -> str:
         shapes = ", ".join(f"({', '.join(map(text_of, shape))})" for shape in self.shapes)

@@ -17,9 +17,9 @@ from ..dtype import DType
 from ..errors import UnsupportedOpError
 from ..types import Device, HostType, TensorType, ValueType
 from .control import HostConstant
-from .graph import FrozenArray, Graph, GraphNode, NamedGraph
+from .graph import Attributes, FrozenArray, Graph, GraphNode, NamedGraph
 
-__all__ = ["Substitution", "check_substitutable"]
+__all__ = ["Substitution", "check_substitutable", "hinted"]
 
 # Classes of attributes that cannot contain a size.
 _PLAIN = (str, bytes, complex, type(None), DType, Device, FrozenArray, HostType, np.generic,
@@ -51,8 +51,10 @@ class Substitution:
 
     def type(self, type_: ValueType) -> ValueType:
         """Return a type without symbols."""
-        if not isinstance(type_, TensorType):
-            return type_
+        return self.tensor_type(type_) if isinstance(type_, TensorType) else type_
+
+    def tensor_type(self, type_: TensorType) -> TensorType:
+        """Return a tensor type without symbols."""
         found = self._types.get(id(type_))
         if found is None:
             found = type_
@@ -92,6 +94,24 @@ class Substitution:
             if named.graph is not None:
                 found.graph = self.graph(named.graph)
         return found
+
+
+def hinted(
+    types: tuple[TensorType | None, ...], attributes: Attributes
+) -> tuple[tuple[TensorType | None, ...], Attributes]:
+    """Return operand types and attributes with hints for symbols; no guard is recorded.
+
+    Only decisions that are right for any size may depend on them, such as whether the graph passes
+    leave an op to a kernel.
+    """
+    scope = next((n.scope for t in types if t is not None for n in t.shape if type(n) is Dim), None)
+    if scope is None:
+        return types, attributes
+    replace = Substitution({s: s.hint for s in scope.symbols})
+    return (
+        tuple([None if t is None else replace.tensor_type(t) for t in types]),
+        {name: replace.value(v) for name, v in attributes.items()},
+    )
 
 
 def check_substitutable(graph: Graph) -> None:
