@@ -45,7 +45,7 @@ class Substitution:
         if found is None:
             types = [self.type(t) for t in graph.types]
             nodes = [self._node(node) for node in graph.nodes]
-            found = Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
+            found = Graph(graph.n_params, types, nodes, graph.outputs, graph.single, True)
             self._graphs[id(graph)] = found
         return found
 
