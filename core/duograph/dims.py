@@ -78,7 +78,10 @@ class Guard:
     def holds(self, values: Values) -> bool:
         """Return whether the question has the same answer for other values of the symbols."""
         compare = _RELATIONS[self.relation]
-        found = compare(concrete(self.left, values), concrete(self.right, values))
+        try:
+            found = compare(concrete(self.left, values), concrete(self.right, values))
+        except ArithmeticError:  # such as a division by 0, which an earlier guard excludes
+            return False
         return bool(found) is self.answer
 
     def __str__(self) -> str:
@@ -192,7 +195,7 @@ class Scope:
         for symbol in self.symbols:
             if not symbol.low <= values[symbol] <= symbol.high:
                 return False
-        return all([g.holds(values) for g in self.guards.values()])
+        return all(g.holds(values) for g in self.guards.values())
 
     def broken(self, values: Values) -> str:
         """Return the first guard that does not hold for values of the symbols, as text."""
@@ -537,6 +540,8 @@ def _as_real(function: str, x: Any, y: Any) -> Any:
             if isinstance(each, numbers.Number):
                 return _ARITHMETIC[function](pin(x), pin(y))
             return NotImplemented
+    if function in ("truediv", "floordiv", "mod") and y == 0:
+        raise ZeroDivisionError("division by zero")
     return Real((x if is_symbolic(x) else y).scope, function, (x, y))
 
 

@@ -89,6 +89,7 @@ class JitFunction:
     _hits = 0
     _fallbacks = 0
     _seconds = 0.0
+    _specialised = 0
 
     def __init__(
         self,
@@ -368,6 +369,15 @@ class JitFunction:
         if self._dynamic is None:
             return 2
         return 1 if self._dynamic else None
+
+    def count_symbolic(self, description: str) -> None:
+        """Count the compilation of a program for many sizes."""
+        self._misses += 1
+        self._reasons.add(f"compiled: {description}")
+
+    def add_seconds(self, seconds: float) -> None:
+        """Add time that was spent on compiling."""
+        self._seconds += seconds
 
     def compile(self, *args: Value, **kwargs: Value) -> None:
         """Compile the function for the types of the given arguments without running it."""

@@ -113,6 +113,7 @@ class JitCall:
             self.compiled = True
             specialised = None if shared else cache.symbolic.specialised(self)
             if specialised is not None:
+                function.add_seconds(specialised.seconds)
                 made = Compiled(specialised)
                 cache.add(self.key, made)
                 return made

@@ -138,7 +138,7 @@ class ProgramCache:
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
         """Add an entry to the program cache; remove the oldest ones beyond the cache's limits."""
-        while len(self.entries) >= (SPECIALISED_LIMIT if self.symbolic.families else LIMIT):
+        while len(self.entries) >= (SPECIALISED_LIMIT if self.symbolic.programs() else LIMIT):
             self.entries.popitem(last=False)
         self.quick.clear()
         variants = self.entries.setdefault(key, [])

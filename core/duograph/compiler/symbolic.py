@@ -41,6 +41,10 @@ Axis = tuple[int, int]
 
 # Symbolic programs of one function for arguments of equal ranks and dtypes; they differ in guards.
 MOST_PROGRAMS = 4
+# Evaluations with symbols that may fail for one family: an error may be that of a single call.
+_MOST_FAILURES = 3
+_MOST_FAMILIES = 64
+_MOST_SEEN = 63  # shapes of a family that are remembered, less one
 
 
 class SymbolicProgram:
@@ -144,7 +148,8 @@ class Family:
         seen: the argument shapes of the calls that were compiled.
         fixed: axes whose size the function uses as a number, so that they cannot be symbolic.
         programs: the symbolic programs, newest last.
-        reason: why there is no further symbolic program; "" if there may be one.
+        reason: why a call could not be served by a symbolic program; "" if none failed.
+        failures: how many evaluations with symbols have failed.
     """
 
     def __init__(self) -> None:
@@ -152,6 +157,16 @@ class Family:
         self.fixed: dict[Axis, str] = {}
         self.programs: list[SymbolicProgram] = []
         self.reason = ""
+        self.failures = 0
+
+    def fail(self, reason: str) -> None:
+        """Count an evaluation with symbols that failed; it may be the user's error."""
+        self.reason = reason
+        self.failures += 1
+
+    def closed(self) -> bool:
+        """Return whether the function is not evaluated with symbols any more."""
+        return self.failures >= _MOST_FAILURES or len(self.programs) >= MOST_PROGRAMS
 
     def varying(self, shapes: Shapes) -> list[Axis]:
         """Return the axes whose sizes differ between calls."""
@@ -182,40 +197,61 @@ class SymbolicPrograms:
 
         Evaluates the function with symbols if sizes have varied often enough.
         """
-        if call.function.shapes_before_symbols() is None:
-            return None
-        family = self.families.setdefault(_family_key(call.key), Family())
         shapes = tuple([x._type.shape for x in call.slots.leaves])
+        if call.function.shapes_before_symbols() is None or not any(shapes):
+            return None
+        family = self._family(call)
         for program in reversed(family.programs):
             values = program.values(shapes)
-            if values is not None and program.is_current():
-                return program.program(values)
-        found = None
-        if not family.reason:
-            found = self._traced(call, family, shapes)
-        family.seen.append(shapes)
+            if values is not None:
+                if program.is_current():
+                    return self._program(family, program, values)
+                family.programs.remove(program)
+        found = None if family.closed() else self._traced(call, family, shapes)
+        family.seen = [*family.seen[-_MOST_SEEN:], shapes]
         if found is None:
             return None
-        values = found.values(shapes)
-        if values is None:
-            family.reason = f"sizes of this call do not fit: {found}"
-            return None
-        try:
-            program = found.program(values)
-        except DuographError as error:
-            family.reason = f"{type(error).__name__}: {error}"
-            return None
         family.programs.append(found)
-        return program
+        if len(family.programs) >= MOST_PROGRAMS:
+            family.reason = f"its guards distinguish {MOST_PROGRAMS} programs already"
+        call.function.count_symbolic(str(found))
+        values = found.values(shapes)
+        return None if values is None else self._program(family, found, values)
+
+    def _program(
+        self, family: Family, program: SymbolicProgram, values: Mapping[Atom, int]
+    ) -> CompiledProgram | None:
+        """Return a symbolic program for some sizes; None if it cannot be lowered for them."""
+        try:
+            return program.program(values)
+        except Exception as error:  # noqa: BLE001  (compiling for the sizes decides what is raised)
+            family.programs.remove(program)
+            family.fail(f"{type(error).__name__}: {error}")
+            return None
+
+    def _family(self, call: JitCall) -> Family:
+        """Return the family of a call; the oldest one is dropped beyond a fixed number."""
+        key = _family_key(call.key)
+        found = self.families.get(key)
+        if found is None:
+            if len(self.families) >= _MOST_FAMILIES:
+                del self.families[next(iter(self.families))]
+            found = self.families[key] = Family()
+        return found
 
     def _traced(self, call: JitCall, family: Family, shapes: Shapes) -> SymbolicProgram | None:
         """Evaluate the function with symbols for the axes whose sizes vary.
 
         An axis whose size turns out to be used as a number is fixed, and the evaluation repeated.
         """
-        if len(family.programs) >= MOST_PROGRAMS:
-            family.reason = f"its guards already distinguish {MOST_PROGRAMS} programs"
-            return None
+        start = time.perf_counter()
+        try:
+            return self._evaluated(call, family, shapes)
+        finally:
+            call.function.add_seconds(time.perf_counter() - start)
+
+    def _evaluated(self, call: JitCall, family: Family, shapes: Shapes) -> SymbolicProgram | None:
+        """Evaluate the function as `_traced` says."""
         if len(family.seen) < (call.function.shapes_before_symbols() or 0):
             return None
         axes = [a for a in family.varying(shapes) if a not in family.fixed]
@@ -229,18 +265,17 @@ class SymbolicPrograms:
                 if family.programs:  # this size equals another one by chance
                     return None
                 again = _evaluated(call, family, axes, _doubled(shapes, axes))
-            except Exception as error:  # the concrete evaluation decides whether it is the user's
-                family.reason = f"{type(error).__name__}: {error}"
+            except Exception as error:  # noqa: BLE001  (the concrete evaluation decides, as above)
+                family.fail(f"{type(error).__name__}: {error}")
                 return None
             if isinstance(again, SymbolicProgram):
-                family.programs.append(again)
-                return None
+                return again
             family.fixed.update(again)
             axes = [a for a in axes if a not in again]
         if family.fixed:
-            family.reason = "sizes are used as numbers: " + ", ".join(
-                dict.fromkeys(family.fixed.values())
-            )
+            used = ", ".join(dict.fromkeys(family.fixed.values()))
+            family.reason = f"its sizes are used as numbers: {used}"
+            family.failures = _MOST_FAILURES
         return None
 
 
