@@ -65,6 +65,12 @@ class Atom:
         above, below = self.parts
         return concrete(above, values) // concrete(below, values)
 
+    def __str__(self) -> str:
+        """The symbol with its bounds."""
+        if self.high == MOST:
+            return f"{self.name} >= {self.low}"
+        return f"{self.low} <= {self.name} <= {self.high}"
+
 
 class Guard:
     """A question about sizes that the evaluation asked, with its answer, such as ``s0 > 4``."""
@@ -116,12 +122,24 @@ class Scope:
         self._dims: dict[frozenset[tuple[Monomial, int]], Dim] = {}
         self._quotients: dict[tuple[object, object], Atom] = {}
 
-    def symbol(self, hint: int, low: int = LEAST, high: int = MOST, divisor: int = 1) -> Dim:
-        """Return a new symbol between `low` and `high`, both included, times `divisor`."""
-        made = Atom(f"s{len(self.symbols)}", len(self.symbols), hint // divisor,
-                    -(-low // divisor), high // divisor)  # fmt: skip
+    def symbol(
+        self,
+        hint: int,
+        low: int = LEAST,
+        high: int | None = None,
+        divisor: int = 1,
+        remainder: int = 0,
+    ) -> Dim:
+        """Return a new size ``divisor * symbol + remainder`` between `low` and `high`.
+
+        Both bounds are included; None is no upper bound, and a size below 2 is excluded.
+        """
+        low, high = max(low, LEAST) - remainder, (MOST if high is None else high) - remainder
+        order = len(self.symbols)
+        value = (hint - remainder) // divisor
+        made = Atom(f"s{order}", order, value, -(-low // divisor), high // divisor)
         self.symbols.append(made)
-        found = self.of({(made,): divisor})
+        found = self.of({(made,): divisor, (): remainder})
         assert isinstance(found, Dim)
         return found
 
@@ -196,13 +214,6 @@ class Scope:
             if not symbol.low <= values[symbol] <= symbol.high:
                 return False
         return all(g.holds(values) for g in self.guards.values())
-
-    def broken(self, values: Values) -> str:
-        """Return the first guard that does not hold for values of the symbols, as text."""
-        for symbol in self.symbols:
-            if not symbol.low <= values[symbol] <= symbol.high:
-                return f"{symbol.low} <= {symbol.name} <= {symbol.high}"
-        return next((str(g) for g in self.guards.values() if not g.holds(values)), "")
 
 
 def _has_one_value(value: Any) -> bool:
@@ -596,6 +607,12 @@ def _bounds(terms: Terms) -> tuple[float, float]:
     return low, high
 
 
+def linear(size: Dim) -> tuple[Atom, int, int]:
+    """Return (symbol, factor, rest) of ``factor * symbol + rest``, made by `Scope.symbol`."""
+    ((symbol, factor),) = [(m[0], c) for m, c in size.terms.items() if m]
+    return symbol, factor, size.terms.get((), 0)
+
+
 def bounds(value: Size) -> tuple[float, float]:
     """Return the lower and upper bound of an int or a Dim."""
     return (value.low, value.high) if type(value) is Dim else (value, value)
@@ -611,59 +628,9 @@ def is_symbolic(value: object) -> bool:
     return type(value) is Dim or type(value) is Real
 
 
-def real(value: Any) -> Any:
-    """Return `float(value)`, which stays symbolic if the number is."""
-    return Real(value.scope, "float", (value,)) if type(value) is Dim else float(value)
-
-
-def power_of_two(value: Any) -> bool:
-    """Return whether a size is known to be a power of two; False for symbolic ones."""
-    return type(value) is not Dim and value > 0 and value & (value - 1) == 0
-
-
 def pin(value: Any) -> Any:
     """Return the value of a number; a symbolic one is pinned to its hint by a guard."""
     return value.scope.pin(value) if type(value) in (Dim, Real) else value
-
-
-def pinned(value: Any) -> Any:
-    """Return a value with all symbolic numbers in it pinned, also those in containers."""
-    kind = type(value)
-    if kind is Dim or kind is Real:
-        return value.scope.pin(value)
-    if kind is list:
-        return [pinned(v) for v in value] if any(map(holds_symbols, value)) else value
-    if isinstance(value, tuple) and any(map(holds_symbols, value)):
-        items = [pinned(v) for v in value]
-        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
-    if kind is dict and any(map(holds_symbols, value.values())):
-        return {k: pinned(v) for k, v in value.items()}
-    if kind is slice:
-        return slice(pinned(value.start), pinned(value.stop), pinned(value.step))
-    return value
-
-
-def holds_symbols(value: object) -> bool:
-    """Return whether a value is a symbolic number or a container of some."""
-    kind = type(value)
-    if kind is Dim or kind is Real:
-        return True
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return any(map(holds_symbols, value))
-    if isinstance(value, dict):
-        return any(map(holds_symbols, value.values()))
-    return kind is slice and any(
-        map(holds_symbols, (value.start, value.stop, value.step))  # type: ignore[attr-defined]
-    )
-
-
-def size_like(value: Any) -> Any:
-    """Return a size as an int, or as it is if it is symbolic.
-
-    Raises:
-        TypeError: the value is no integer.
-    """
-    return value if type(value) is Dim else operator.index(value)
 
 
 def floor_divided(scope: Scope, above: Size, below: Size) -> Size:
@@ -731,41 +698,3 @@ def text_of(value: Any) -> str:
 def symbols_in(values: Iterable[object]) -> bool:
     """Return whether one of some numbers is symbolic."""
     return any([type(v) is Dim or type(v) is Real for v in values])
-
-
-def range_length(first: Any, last: Any, step: Any) -> Any:
-    """Return the length of ``range(first, last, step)``, which stays symbolic if the numbers are.
-
-    Raises:
-        ValueError: `step` is 0.
-    """
-    if not symbols_in((first, last, step)):
-        return len(range(int(first), int(last), int(step)))
-    if step == 0:
-        raise ValueError("range() arg 3 must not be zero")
-    if step < 0:
-        first, last, step = last, first, -step
-    return 0 if last <= first else (last - first + step - 1) // step
-
-
-def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any, Any]:
-    """Return ``slice(start, stop, step).indices(size)``, symbolic if the numbers are.
-
-    `step` must not be 0.
-    """
-    if not symbols_in((start, stop, step, size)):
-        return slice(start, stop, step).indices(size)
-    step = 1 if step is None else step
-    backward = step < 0
-    low, high = (-1, size - 1) if backward else (0, size)
-
-    def bound(value: Any, default: Any) -> Any:
-        if value is None:
-            return default
-        if value < 0:
-            value = value + size
-            return low if value < low else value
-        return high if value > high else value
-
-    first, last = (high, low) if backward else (low, high)
-    return bound(start, first), bound(stop, last), step

@@ -113,7 +113,8 @@ class JitCall:
             self.compiled = True
             specialised = None if shared else cache.symbolic.specialised(self)
             if specialised is not None:
-                function.add_seconds(specialised.seconds)
+                function._specialised += 1
+                function._seconds += specialised.seconds
                 made = Compiled(specialised)
                 cache.add(self.key, made)
                 return made

@@ -220,12 +220,16 @@ def _substituted(
     elif kind is _Made:
         held = template.attributes.items()
         found = _Made(template.cls, {k: _substituted(v, number, made) for k, v in held})
-    elif kind is _Copy:
-        if not isinstance(template.value, np.ndarray) or template.value.dtype.hasobject:
-            name = type(template.value).__name__
-            raise ArgumentError(f"jit: got a result with a {name}, which may contain a size")
+    elif kind is _Copy and not _is_numeric(template.value):
+        name = type(template.value).__name__
+        raise ArgumentError(f"jit: got a result with a {name}, which may contain a size")
     made[id(template)] = found
     return found
+
+
+def _is_numeric(value: Value) -> bool:
+    """Return whether a value is an array of numbers, and so cannot contain a symbolic one."""
+    return isinstance(value, np.ndarray) and not value.dtype.hasobject
 
 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)

@@ -17,30 +17,37 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..context import settings
-from ..dims import LEAST, Atom, Dim, Guard, Scope, concrete, text_of
+from ..dims import LEAST, Atom, Dim, Guard, Scope, concrete, linear, text_of
 from ..errors import DuographError
 from ..execution.lower import Optimised, optimise
 from ..frontend.types import Value
 from ..ir.control import host_call
 from ..ir.graph import Graph, NamedGraph
 from ..ir.substitution import Substitution, check_substitutable
+from ..symbol import Symbol
 from ..types import TensorType
 from .compiled_program import CompiledProgram
 from .evaluate import Sizes, Traced, trace_call
 from .guards import Guard as CaptureGuard
 from .results import substituted
+from .signature import open_axes
 
 if TYPE_CHECKING:
     from .jit_call import JitCall
+    from .key import JitKey
 
 __all__ = ["Axis", "SymbolicProgram", "SymbolicPrograms"]
 
 Shapes = tuple[tuple[int, ...], ...]
 # An axis of an argument: (number of the tensor argument, axis).
 Axis = tuple[int, int]
+# Axes with varying sizes, and how the user described the sizes.
+Open = Mapping[Axis, Symbol | None]
 
 # Symbolic programs of one function for arguments of equal ranks and dtypes; they differ in guards.
 MOST_PROGRAMS = 4
+# Values of `jit(dynamic=)` with which each shape is compiled on its own.
+_NEVER = (0, False)
 # Evaluations with symbols that may fail for one family: an error may be that of a single call.
 _MOST_FAILURES = 3
 _MOST_FAMILIES = 64
@@ -82,8 +89,9 @@ class SymbolicProgram:
                     if want != n:
                         return None
                     continue
-                (((symbol,), factor),) = want.terms.items()
-                if n % factor or found.setdefault(symbol, n // factor) != n // factor:
+                symbol, factor, rest = linear(want)
+                value = (n - rest) // factor
+                if n != value * factor + rest or found.setdefault(symbol, value) != value:
                     return None
         return found if self.scope.holds(found) else None
 
@@ -134,11 +142,21 @@ class SymbolicProgram:
             return [], None, f"{type(error).__name__}: {error}"
         return (guards, None, pinned) if pinned else (guards, found, "")
 
-    def __str__(self) -> str:
+    def description(self) -> str:
+        """Return the shapes, symbols and guards as text."""
         shapes = ", ".join(f"({', '.join(map(text_of, shape))})" for shape in self.shapes)
-        symbols = ", ".join(f"{s.low} <= {s.name} <= {s.high}" for s in self.scope.symbols)
-        guards = ", ".join(map(str, self.scope.guards.values()))
-        return f"one program for shapes {shapes}, {symbols}, guards: {guards or 'none'}"
+        symbols = ", ".join(map(str, self.scope.symbols))
+        guards = ", ".join(map(str, self.scope.guards.values())) or "none"
+        return f"one program for shapes {shapes} with {symbols}; guards: {guards}"
+
+    def __str__(self) -> str:
+        text = self.description()
+        if self._optimised is not None:
+            further, found, problem = self._optimised
+            if further and found:
+                text += f", {', '.join(map(str, further))} (graph passes)"
+            text += "" if found else f"; passes run for each shape: {problem}"
+        return f"{text}; used for {self.specialised} shapes"
 
 
 class Family:
@@ -177,10 +195,6 @@ class Family:
             if any(known[i][axis] != n for known in self.seen)
         ]
 
-    def equal(self, one: Axis, other: Axis, shapes: Shapes) -> bool:
-        """Return whether two axes have had the same size in every call."""
-        return all(s[one[0]][one[1]] == s[other[0]][other[1]] for s in (*self.seen, shapes))
-
 
 class SymbolicPrograms:
     """The symbolic programs of one function, or of one method for one receiver."""
@@ -192,13 +206,23 @@ class SymbolicPrograms:
         """Return all symbolic programs."""
         return [p for family in self.families.values() for p in family.programs]
 
+    def describe(self, key: JitKey) -> list[str]:
+        """Return lines for `explain` about a key: its symbolic programs, why there are no more."""
+        family = self.families.get(_family_key(key))
+        if family is None:
+            return []
+        lines = [str(program) for program in family.programs]
+        if family.reason:
+            lines.append(f"other shapes are compiled on their own: {family.reason}")
+        return lines
+
     def specialised(self, call: JitCall) -> CompiledProgram | None:
         """Return a program for a call that is made from a symbolic one; None: compile the call.
 
         Evaluates the function with symbols if sizes have varied often enough.
         """
         shapes = tuple([x._type.shape for x in call.slots.leaves])
-        if call.function.shapes_before_symbols() is None or not any(shapes):
+        if call.function.dynamic in _NEVER or not any(shapes):
             return None
         family = self._family(call)
         for program in reversed(family.programs):
@@ -214,7 +238,8 @@ class SymbolicPrograms:
         family.programs.append(found)
         if len(family.programs) >= MOST_PROGRAMS:
             family.reason = f"its guards distinguish {MOST_PROGRAMS} programs already"
-        call.function.count_symbolic(str(found))
+        call.function._misses += 1
+        call.function._reasons.add(f"compiled: {found.description()}")
         values = found.values(shapes)
         return None if values is None else self._program(family, found, values)
 
@@ -244,17 +269,21 @@ class SymbolicPrograms:
 
         An axis whose size turns out to be used as a number is fixed, and the evaluation repeated.
         """
+        declared = open_axes(call.function._input_signature, call.given)
         start = time.perf_counter()
         try:
-            return self._evaluated(call, family, shapes)
+            return self._evaluated(call, family, shapes, declared)
         finally:
-            call.function.add_seconds(time.perf_counter() - start)
+            call.function._seconds += time.perf_counter() - start
 
-    def _evaluated(self, call: JitCall, family: Family, shapes: Shapes) -> SymbolicProgram | None:
-        """Evaluate the function as `_traced` says."""
-        if len(family.seen) < (call.function.shapes_before_symbols() or 0):
-            return None
-        axes = [a for a in family.varying(shapes) if a not in family.fixed]
+    def _evaluated(
+        self, call: JitCall, family: Family, shapes: Shapes, declared: Open
+    ) -> SymbolicProgram | None:
+        """Evaluate the function as `_traced` says; `declared` are axes that vary in any case."""
+        varying = dict(declared)
+        if len(family.seen) >= (1 if call.function.dynamic else 2):
+            varying = {**dict.fromkeys(family.varying(shapes)), **declared}
+        axes = {a: symbol for a, symbol in varying.items() if a not in family.fixed}
         while axes:
             if any(shapes[i][axis] < LEAST for i, axis in axes):
                 return None
@@ -271,7 +300,7 @@ class SymbolicPrograms:
             if isinstance(again, SymbolicProgram):
                 return again
             family.fixed.update(again)
-            axes = [a for a in axes if a not in again]
+            axes = {a: symbol for a, symbol in axes.items() if a not in again}
         if family.fixed:
             used = ", ".join(dict.fromkeys(family.fixed.values()))
             family.reason = f"its sizes are used as numbers: {used}"
@@ -289,18 +318,27 @@ def _family_key(part: Hashable) -> Hashable:
 
 
 def _symbolic_types(
-    call: JitCall, family: Family, axes: Sequence[Axis], shapes: Shapes
+    call: JitCall, family: Family, axes: Open, shapes: Shapes
 ) -> tuple[Scope, list[TensorType], dict[Axis, Dim]]:
-    """Return a new scope, the types of the tensor arguments with symbols, and the symbols.
+    """Return a new scope, the types of the tensor arguments with symbols, and the sizes.
 
-    Axes that have always had one size share a symbol; a guard of the program then is that they are
-    equal.
+    Axes that have always had one size share a symbol, unless the user declared them with
+    different descriptions; the program then serves calls in which they are equal.
     """
     scope = Scope()
     symbols: dict[Axis, Dim] = {}
-    for i, axis in axes:
-        same = next((s for a, s in symbols.items() if family.equal(a, (i, axis), shapes)), None)
-        symbols[i, axis] = scope.symbol(shapes[i][axis]) if same is None else same
+    for a, described in axes.items():
+        size = shapes[a[0]][a[1]]
+        alike = [b for b in symbols if axes[b] is described and _equal(family, a, b, shapes)]
+        same = symbols[alike[0]] if alike else None
+        if same is not None:
+            symbols[a] = same
+        elif described is None or not described.accepts(size):
+            symbols[a] = scope.symbol(size)
+        else:
+            symbols[a] = scope.symbol(
+                size, described.min, described.limit, described.divisor, described.remainder
+            )
     types = [
         TensorType.of(
             tuple([symbols.get((i, axis), n) for axis, n in enumerate(x._type.shape)]),
@@ -311,18 +349,30 @@ def _symbolic_types(
     return scope, types, symbols
 
 
-def _doubled(shapes: Shapes, axes: Sequence[Axis]) -> Shapes:
+def _doubled(shapes: Shapes, axes: Open) -> Shapes:
     """Return shapes with other sizes for some axes, which are equal to no other size by chance."""
+
+    def other(a: Axis, n: int) -> int:
+        described = axes.get(a)
+        if a not in axes:
+            return n
+        return 2 * n if described is None or described.accepts(2 * n) else n
+
     return tuple(
         [
-            tuple([2 * n if (i, axis) in axes else n for axis, n in enumerate(shape)])
+            tuple([other((i, axis), n) for axis, n in enumerate(shape)])
             for i, shape in enumerate(shapes)
         ]
     )
 
 
+def _equal(family: Family, one: Axis, other: Axis, shapes: Shapes) -> bool:
+    """Return whether two axes have had the same size in every call, this one included."""
+    return all(s[one[0]][one[1]] == s[other[0]][other[1]] for s in (*family.seen, shapes))
+
+
 def _evaluated(
-    call: JitCall, family: Family, axes: Sequence[Axis], shapes: Shapes
+    call: JitCall, family: Family, axes: Open, shapes: Shapes
 ) -> SymbolicProgram | dict[Axis, str]:
     """Evaluate the function of a call with symbols for some axes.
 
@@ -338,7 +388,12 @@ def _evaluated(
     """
     scope, types, symbols = _symbolic_types(call, family, axes, shapes)
     traced = _traced_call(call, Sizes(scope, types))
-    pinned = {a: str(g) for g in scope.pinned for a in axes if _depends(g.left, symbols[a])}
+    pinned = {
+        a: f"{text_of(g.left)} ({g.where})"
+        for g in scope.pinned
+        for a in axes
+        if _depends(g.left, symbols[a])
+    }
     return pinned or SymbolicProgram(scope, [t.shape for t in types], traced)
 
 
@@ -381,8 +436,7 @@ def _check_python(graph: Graph, seen: set[int]) -> None:
 
 def _depends(value: object, symbol: Dim) -> bool:
     """Return whether an expression contains the symbol of an axis."""
-    ((product, _),) = symbol.terms.items()
-    return product[0] in _atoms(value)
+    return linear(symbol)[0] in _atoms(value)
 
 
 def _atoms(value: Value) -> set[Atom]:

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..dims import size_like
 from ..errors import ArgumentError
+from ..sizes import size_like
 from ..tensor import Tensor
 
 # Type aliases for the signatures of several families.

@@ -10,10 +10,10 @@ import builtins
 import numpy as np
 
 from ..call_cache import cached_call
-from ..dims import range_length
 from ..dtype import DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentValueError
 from ..op import op
+from ..sizes import range_length
 from ..tensor import Tensor
 from . import powers
 from .arguments import Number

@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from ..dims import range_length, slice_bounds
 from ..errors import IndexKindError, IndexRangeError, ShapeError
+from ..sizes import range_length, slice_bounds
 from .movement import slice_shape
 
 __all__: list[str] = []

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import size_like
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..host_arrays import Array
 from ..ir.builder import GraphTensor
 from ..op import numbers, op
 from ..runtime_state import runtime_state, thread_state
+from ..sizes import size_like
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from . import elementwise

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dims import range_length
 from ..errors import ShapeError
 from ..ir.basic_ops import check_number
 from ..op import op
 from ..op_signature import Axes, Axis, Number
 from ..runtime_state import runtime_state
+from ..sizes import range_length
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of

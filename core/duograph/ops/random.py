@@ -14,7 +14,6 @@ import numpy as np
 
 from .. import random_state
 from ..backend import registry
-from ..dims import size_like
 from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
@@ -24,6 +23,7 @@ from ..option_checks import check_options
 from ..placement import commit
 from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
+from ..sizes import size_like
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less

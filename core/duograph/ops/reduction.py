@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..call_cache import cached_call
-from ..dims import power_of_two, real
 from ..dtype import BOOL, NUMERIC, REAL, DType, DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentValueError, DTypeError
 from ..host_arrays import Array
 from ..op import op
 from ..op_signature import Axes, Axis
+from ..sizes import power_of_two, real
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from . import elementwise

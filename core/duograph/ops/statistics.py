@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..call_cache import cached_call
-from ..dims import real
 from ..dtype import FLOATING, DType, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..op_signature import Axes, Axis
+from ..sizes import real
 from ..tensor import Tensor
 from .arguments import number_of, tensor_of
 from .axes import axes_of, axis_of, spelled

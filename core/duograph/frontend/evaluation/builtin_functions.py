@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...dims import Dim, is_symbolic, real
+from ...dims import Dim, is_symbolic
 from ...dtype import as_dtype, promote, scalar_dtype
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -29,6 +29,7 @@ from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
 from ...option_checks import check_options
 from ...parameter import Parameter
+from ...sizes import real
 from ...tensor import Tensor, check_data_options
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT

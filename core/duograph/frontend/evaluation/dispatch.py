@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from ...dims import pinned
+from ...sizes import pinned
 from ..diagnostics import unsupported
 from ..libraries import keeps_symbols
 from ..state.calls import Frame

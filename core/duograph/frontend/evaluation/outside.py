@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...dims import pinned
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
+from ...sizes import pinned
 from ...tensor import Tensor
 from ..libraries import has_own_hash, is_framework, is_host, user_method
 from ..state.captures import Raised, answer, entries_of, same_answer
