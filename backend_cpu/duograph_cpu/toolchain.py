@@ -468,7 +468,9 @@ def build_sized(
             table = lib.dg_symbol(handle, name.encode())
             if table == ffi.NULL:
                 return BuildFailure(f"{out}: {_problem()}")
-            ffi.memmove(table, ffi.new(f"{kind}[]", list(values)), len(values) * ffi.sizeof(kind))
+            numbers = ffi.cast(f"{kind} *", table)
+            for k, value in enumerate(values):
+                numbers[k] = value
     return made
 
 

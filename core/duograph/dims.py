@@ -13,14 +13,19 @@ become symbolic. The module knows nothing of tensors or graphs.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-__all__ = ["Dim", "Real", "Scope", "concrete", "is_symbolic", "pin", "size_like"]
+if TYPE_CHECKING:
+    from .scopes import Scope
+
+__all__ = [
+    "LEAST", "MOST", "RELATIONS", "Atom", "Dim", "Real", "bounds", "concrete", "hint_of",
+    "is_symbolic", "linear", "pin", "symbols_in", "text_of",
+]  # fmt: skip
 
 # Products of atoms by their coefficients. An atom is a symbol, or an expression that is no
 # polynomial, such as a floor division. The empty product is the constant term.
@@ -29,6 +34,7 @@ Terms: TypeAlias = dict[Monomial, int]
 Size: TypeAlias = "int | Dim"
 Values: TypeAlias = Mapping["Atom", int]
 
+RELATIONS = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 LEAST = 2
 MOST = 2**31 - 1
 
@@ -72,165 +78,6 @@ class Atom:
         return f"{self.low} <= {self.name} <= {self.high}"
 
 
-class Guard:
-    """A question about sizes that the evaluation asked, with its answer, such as ``s0 > 4``."""
-
-    __slots__ = ("left", "relation", "right", "answer", "where")
-
-    def __init__(self, left: Any, relation: str, right: Any, answer: bool, where: str) -> None:
-        self.left, self.relation, self.right = left, relation, right
-        self.answer, self.where = answer, where
-
-    def holds(self, values: Values) -> bool:
-        """Return whether the question has the same answer for other values of the symbols."""
-        compare = _RELATIONS[self.relation]
-        try:
-            found = compare(concrete(self.left, values), concrete(self.right, values))
-        except ArithmeticError:  # such as a division by 0, which an earlier guard excludes
-            return False
-        return bool(found) is self.answer
-
-    def __str__(self) -> str:
-        relation = self.relation if self.answer else _OPPOSITE[self.relation]
-        text = f"{text_of(self.left)} {relation} {text_of(self.right)}"
-        return f"{text} ({self.where})" if self.where else text
-
-
-_RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq, "<": operator.lt, "<=": operator.le,
-}  # fmt: skip
-_OPPOSITE = {"==": "!=", "<": ">=", "<=": ">"}
-
-
-class Scope:
-    """The symbols of one symbolic program, the guards on them, and all `Dim`s made of them.
-
-    Attributes:
-        symbols: in the order in which they were made.
-        guards: by question; `holds` checks all of them.
-        pinned: the guards that fix a symbol to one value, in the order of their recording.
-        locate: returns the source location of what is being evaluated, or "".
-        closed: whether the program is finished; a new question then raises RuntimeError.
-    """
-
-    def __init__(self) -> None:
-        self.symbols: list[Atom] = []
-        self.guards: dict[tuple[object, ...], Guard] = {}
-        self.pinned: list[Guard] = []
-        self.locate: Callable[[], str] = str
-        self.closed = False
-        self._dims: dict[frozenset[tuple[Monomial, int]], Dim] = {}
-        self._quotients: dict[tuple[object, object], Atom] = {}
-
-    def symbol(
-        self,
-        hint: int,
-        low: int = LEAST,
-        high: int | None = None,
-        divisor: int = 1,
-        remainder: int = 0,
-    ) -> Dim:
-        """Return a new size ``divisor * symbol + remainder`` between `low` and `high`.
-
-        Both bounds are included; None is no upper bound, and a size below 2 is excluded.
-        """
-        low, high = max(low, LEAST) - remainder, (MOST if high is None else high) - remainder
-        order = len(self.symbols)
-        value = (hint - remainder) // divisor
-        made = Atom(f"s{order}", order, value, -(-low // divisor), high // divisor)
-        self.symbols.append(made)
-        found = self.of({(made,): divisor, (): remainder})
-        assert isinstance(found, Dim)
-        return found
-
-    def of(self, terms: Terms) -> Size:
-        """Return the interned expression with these terms; an int if it is a constant."""
-        terms = {m: c for m, c in terms.items() if c}
-        if not terms:
-            return 0
-        if len(terms) == 1 and () in terms:
-            return terms[()]
-        key = frozenset(terms.items())
-        found = self._dims.get(key)
-        if found is None:
-            found = self._dims[key] = Dim(self, terms)
-        return found
-
-    def quotient(self, above: Size, below: Size) -> Size:
-        """Return the expression of a floor division that is no polynomial."""
-        key = (_identity(above), _identity(below))
-        found = self._quotients.get(key)
-        if found is None:
-            (a, b), (c, d) = bounds(above), bounds(below)
-            low, high = -math.inf, math.inf
-            if a >= 0 and c > 0:
-                low, high = (0 if d == math.inf else a // d), b if b == math.inf else b // c
-            name = f"({text_of(above)} // {text_of(below)})"
-            order = 10**6 + len(self._quotients)
-            hint = hint_of(above) // hint_of(below)
-            parts = (above, below)
-            found = self._quotients[key] = Atom(name, order, hint, low, high, parts)
-        return self.of({(found,): 1})
-
-    def ask(self, left: Any, relation: str, right: Any) -> bool:
-        """Answer a question about sizes for the hints, and record it as a guard."""
-        key = (_identity(left), relation, _identity(right))
-        found = self.guards.get(key)
-        if found is None:
-            if self.closed:
-                raise RuntimeError(
-                    f"compiler: {text_of(left)} {relation} {text_of(right)} was asked after the "
-                    "program was finished; please report this with the function"
-                )
-            answer = bool(_RELATIONS[relation](hint_of(left), hint_of(right)))
-            found = self.guards[key] = Guard(left, relation, right, answer, self.locate())
-            if answer and relation == "==" and _has_one_value(left) and not is_symbolic(right):
-                self.pinned.append(found)
-        return found.answer
-
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[list[Guard]]:
-        """Return a context manager that yields a list, which receives further guards at its end.
-
-        The guards of the scope itself stay as they are.
-        """
-        guards, pinned, closed = self.guards, self.pinned, self.closed
-        self.guards, self.pinned, self.closed = dict(guards), [], False
-        found: list[Guard] = []
-        try:
-            yield found
-        finally:
-            found += [g for key, g in self.guards.items() if key not in guards]
-            self.guards, self.pinned, self.closed = guards, pinned, closed
-
-    def pin(self, value: Dim | Real) -> Any:
-        """Return the hint of an expression, and record that it must have this value."""
-        self.ask(value, "==", value.hint)
-        return value.hint
-
-    def holds(self, values: Values) -> bool:
-        """Return whether the program may serve a call with these values of the symbols."""
-        for symbol in self.symbols:
-            if not symbol.low <= values[symbol] <= symbol.high:
-                return False
-        return all(g.holds(values) for g in self.guards.values())
-
-
-def _has_one_value(value: Any) -> bool:
-    """Return whether an equality of this expression with a number fixes a symbol to few values.
-
-    A floor division has one value for many values of its symbols.
-    """
-    if type(value) is Real:
-        return all(map(_has_one_value, value.parts))
-    return type(value) is not Dim or all([a.parts is None for m in value.terms for a in m])
-
-
-def _identity(value: Any) -> object:
-    """Return a part of a key that compares symbolic numbers by identity, without asking."""
-    return (id(value),) if is_symbolic(value) else value
-
-
 def _unsupported(name: str) -> Any:
     """Return a method that pins the receiver to its hint, and applies Python's own method to it."""
 
@@ -256,7 +103,7 @@ class Dim:
         self.hint = _value(terms, lambda atom: atom.hint)
         self.low, self.high = _bounds(terms)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
         return int
 
@@ -460,7 +307,7 @@ class Real:
         self.scope, self.function, self.parts = scope, function, parts
         self.hint: Any = _ARITHMETIC[function](*map(hint_of, parts))
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[float]:  # type: ignore[override]
         return float
 
@@ -514,6 +361,15 @@ class Real:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a symbolic number cannot be pickled")
 
+    def __neg__(self) -> Real:
+        return Real(self.scope, "neg", (self,))
+
+    def __abs__(self) -> Real:
+        return Real(self.scope, "abs", (self,))
+
+    def __pos__(self) -> Real:
+        return self
+
     __round__, __ceil__, __floor__ = map(_unsupported, ("__round__", "__ceil__", "__floor__"))
     is_integer, hex, conjugate = map(_unsupported, ("is_integer", "hex", "conjugate"))
     as_integer_ratio = _unsupported("as_integer_ratio")
@@ -536,9 +392,6 @@ def _real_method(name: str, reflected: bool) -> Any:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     setattr(Real, f"__{_name}__", _real_method(_name, False))
     setattr(Real, f"__r{_name}__", _real_method(_name, True))
-Real.__neg__ = lambda self: Real(self.scope, "neg", (self,))  # type: ignore[attr-defined]
-Real.__abs__ = lambda self: Real(self.scope, "abs", (self,))  # type: ignore[attr-defined]
-Real.__pos__ = lambda self: self  # type: ignore[attr-defined]
 
 
 def _as_real(function: str, x: Any, y: Any) -> Any:
@@ -561,7 +414,7 @@ def _compared(x: Dim | Real, relation: str, y: Any, swapped: bool = False) -> An
     if type(y) not in (int, float, bool, Dim, Real):
         if not isinstance(y, numbers.Number):
             return NotImplemented
-        return _RELATIONS[relation](*((y, pin(x)) if swapped else (pin(x), y)))
+        return RELATIONS[relation](*((y, pin(x)) if swapped else (pin(x), y)))
     return x.scope.ask(y, relation, x) if swapped else x.scope.ask(x, relation, y)
 
 
@@ -573,11 +426,10 @@ def _terms(value: object) -> Terms | None:
     """Return the terms of an int or Dim; None for any other object."""
     kind = type(value)
     if kind is Dim:
-        return value.terms  # type: ignore[attr-defined, no-any-return]
-    if kind is int or kind is bool:
-        return {(): int(value)} if value else {}  # type: ignore[call-overload]
-    if kind.__module__ == "numpy" and hasattr(value, "__index__"):
-        return {(): operator.index(value)}  # type: ignore[arg-type]
+        return value.terms  # type: ignore[attr-defined]
+    if kind is int or kind is bool or (kind.__module__ == "numpy" and hasattr(kind, "__index__")):
+        number = operator.index(value)  # type: ignore[arg-type]
+        return {(): number} if number else {}
     return None
 
 
@@ -615,7 +467,10 @@ def linear(size: Dim) -> tuple[Atom, int, int]:
 
 def bounds(value: Size) -> tuple[float, float]:
     """Return the lower and upper bound of an int or a Dim."""
-    return (value.low, value.high) if type(value) is Dim else (value, value)
+    if type(value) is Dim:
+        return value.low, value.high
+    assert isinstance(value, int)
+    return value, value
 
 
 def hint_of(value: Any) -> Any:
@@ -693,6 +548,11 @@ def text_of(value: Any) -> str:
         factors = [a.name for a in m]
         parts.append("*".join([str(c), *factors] if c != 1 or not m else factors))
     return " + ".join(parts).replace("+ -", "- ")
+
+
+def scope_of(values: Iterable[Any]) -> Scope | None:
+    """Return the scope of the first symbolic number among some numbers, or None."""
+    return next((v.scope for v in values if is_symbolic(v)), None)
 
 
 def symbols_in(values: Iterable[object]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from .dims import Dim
+from .dims import is_symbolic
 
 __all__ = [
     "DType",
@@ -325,7 +325,7 @@ def wrapped(value: Any, dtype: DType) -> Any:
     if not dtype.is_integer or not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         return value
     bits = 8 * dtype.itemsize
-    if type(value) is Dim and 0 <= value and value < 1 << (bits - 1):
+    if is_symbolic(value) and 0 <= value and value < 1 << (bits - 1):
         return value
     found = int(value) & ((1 << bits) - 1)
     return found - (1 << bits) if dtype.kind == "i" and found >> (bits - 1) else found

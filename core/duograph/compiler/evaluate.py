@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ..dims import Scope
 from ..effects import Communicates
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..execution.lower import Optimised
@@ -36,6 +35,7 @@ from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
+from ..scopes import Scope
 from ..sharding.mode import dividing
 from ..tensor import Tensor
 from ..types import Device, HostType, TensorType
@@ -230,7 +230,7 @@ def _not_staging() -> Iterator[None]:
 
 def _place(ev: Evaluation) -> str:
     """Return the source location that is being evaluated, for messages."""
-    span = ev.root.span if thread_state.builder is None else thread_state.builder.span
+    span = getattr(thread_state.builder, "span", None) or ev.root.span
     return "" if span is None else f"{os.path.basename(span.file)}:{span.line}"
 
 

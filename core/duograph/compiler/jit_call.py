@@ -156,6 +156,8 @@ class JitCall:
                 )
             else:
                 entry = Compiled(program)
+                if not shared:
+                    cache.symbolic.add_shapes(self)
                 function._seconds += program.seconds
                 function._misses += 1
             cache.add(self.key, entry)

@@ -17,13 +17,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..context import settings
-from ..dims import LEAST, Atom, Dim, Guard, Scope, concrete, linear, text_of
+from ..dims import LEAST, Atom, Dim, concrete, linear, text_of
 from ..errors import DuographError
 from ..execution.lower import Optimised, optimise
 from ..frontend.types import Value
 from ..ir.control import host_call
 from ..ir.graph import Graph, NamedGraph
 from ..ir.substitution import Substitution, check_substitutable
+from ..scopes import Guard, Scope
 from ..symbol import Symbol
 from ..types import TensorType
 from .compiled_program import CompiledProgram
@@ -232,9 +233,9 @@ class SymbolicPrograms:
                     return self._program(family, program, values)
                 family.programs.remove(program)
         found = None if family.closed() else self._traced(call, family, shapes)
-        family.seen = [*family.seen[-_MOST_SEEN:], shapes]
         if found is None:
             return None
+        self.add_shapes(call)
         family.programs.append(found)
         if len(family.programs) >= MOST_PROGRAMS:
             family.reason = f"its guards distinguish {MOST_PROGRAMS} programs already"
@@ -242,6 +243,13 @@ class SymbolicPrograms:
         call.function._reasons.add(f"compiled: {found.description()}")
         values = found.values(shapes)
         return None if values is None else self._program(family, found, values)
+
+    def add_shapes(self, call: JitCall) -> None:
+        """Remember the argument shapes of a call that was compiled."""
+        if call.function.dynamic not in _NEVER:
+            family = self._family(call)
+            shapes = tuple([x._type.shape for x in call.slots.leaves])
+            family.seen = [*family.seen[-_MOST_SEEN:], shapes]
 
     def _program(
         self, family: Family, program: SymbolicProgram, values: Mapping[Atom, int]
@@ -293,7 +301,7 @@ class SymbolicPrograms:
                     return found
                 if family.programs:  # this size equals another one by chance
                     return None
-                again = _evaluated(call, family, axes, _doubled(shapes, axes))
+                again = _evaluated_for_others(call, family, axes, shapes, found)
             except Exception as error:  # noqa: BLE001  (the concrete evaluation decides, as above)
                 family.fail(f"{type(error).__name__}: {error}")
                 return None
@@ -339,13 +347,10 @@ def _symbolic_types(
             symbols[a] = scope.symbol(
                 size, described.min, described.limit, described.divisor, described.remainder
             )
-    types = [
-        TensorType.of(
-            tuple([symbols.get((i, axis), n) for axis, n in enumerate(x._type.shape)]),
-            x._type.dtype,
-        )
-        for i, x in enumerate(call.slots.leaves)
-    ]
+    types = []
+    for i, x in enumerate(call.slots.leaves):
+        shape: Value = tuple([symbols.get((i, k), n) for k, n in enumerate(x._type.shape)])
+        types.append(TensorType.of(shape, x._type.dtype))
     return scope, types, symbols
 
 
@@ -395,6 +400,19 @@ def _evaluated(
         if _depends(g.left, symbols[a])
     }
     return pinned or SymbolicProgram(scope, [t.shape for t in types], traced)
+
+
+def _evaluated_for_others(
+    call: JitCall, family: Family, axes: Open, shapes: Shapes, pinned: dict[Axis, str]
+) -> SymbolicProgram | dict[Axis, str]:
+    """Evaluate a function again, whose sizes were `pinned`, with other sizes as hints.
+
+    The sizes of the call may equal other numbers by chance. Returns what `_evaluated` does.
+    """
+    try:
+        return _evaluated(call, family, axes, _doubled(shapes, axes))
+    except Exception:  # noqa: BLE001  (the other sizes need not fit the function)
+        return pinned
 
 
 def _traced_call(call: JitCall, sizes: Sizes) -> Traced:

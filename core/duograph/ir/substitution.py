@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Dim, Real, Values, concrete, symbols_in
+from ..dims import Dim, Real, Values, concrete, scope_of, symbols_in
 from ..dtype import DType
 from ..errors import UnsupportedOpError
 from ..types import Device, HostType, TensorType, ValueType
@@ -104,7 +104,7 @@ def hinted(
     Only decisions that are right for any size may depend on them, such as whether the graph passes
     leave an op to a kernel.
     """
-    scope = next((n.scope for t in types if t is not None for n in t.shape if type(n) is Dim), None)
+    scope = scope_of([n for t in types if t is not None for n in t.shape])
     if scope is None:
         return types, attributes
     replace = Substitution({s: s.hint for s in scope.symbols})

@@ -117,5 +117,5 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
 def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
     if item[2] == 0:
         raise ShapeError("index: got a slice with step 0; wanted another step")
-    begin, end, step = slice_bounds(*item, n)
+    begin, end, step = slice_bounds(item[0], item[1], item[2], n)
     return (begin, end, step) if range_length(begin, end, step) else (0, 0, 1)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from ...dims import Scope
 from ...errors import StrictDeviceError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ...parameter import Parameter
 from ...runtime_state import thread_state
+from ...scopes import Scope
 from ...tensor import Tensor
 from ...types import Device
 from ..types import Args, GraphValue, Kwargs, Value
