@@ -32,7 +32,7 @@ __all__ = [
 Monomial: TypeAlias = tuple["Atom", ...]
 Terms: TypeAlias = dict[Monomial, int]
 Size: TypeAlias = "int | Dim"
-Values: TypeAlias = Mapping["Atom", int]
+Values: TypeAlias = Mapping["Atom", Any]
 
 RELATIONS = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 LEAST = 2
@@ -334,7 +334,11 @@ class Real:
         return format(self.scope.pin(self), spec)
 
     def __eq__(self, other: object) -> Any:
-        return True if self is other else _compared(self, "==", other)
+        if self is other:
+            return True
+        if self.function == "float" and type(other) in (int, float) and other == int(other):  # type: ignore[call-overload]
+            return self.parts[0] == int(other)  # type: ignore[call-overload]
+        return _compared(self, "==", other)
 
     def __ne__(self, other: object) -> Any:
         found = self.__eq__(other)
@@ -529,11 +533,17 @@ def _without(m: Monomial, factors: Monomial) -> Monomial | None:
 
 
 def concrete(value: Any, values: Values) -> Any:
-    """Return a number for given values of the symbols; numbers that are not symbolic stay."""
+    """Return a number for given values of the symbols; numbers that are not symbolic stay.
+
+    The values may be sizes of another scope, of which the result is then made.
+    """
     if type(value) is Dim:
         return _value(value.terms, lambda atom: atom.value(values))
     if type(value) is Real:
-        return _ARITHMETIC[value.function](*[concrete(p, values) for p in value.parts])
+        parts = [concrete(p, values) for p in value.parts]
+        if value.function == "float" and type(parts[0]) is Dim:
+            return Real(parts[0].scope, "float", tuple(parts))
+        return _ARITHMETIC[value.function](*parts)
     return value
 
 

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from .dims import (
@@ -144,20 +143,17 @@ class Scope:
                 self.pinned.append(found)
         return found.answer
 
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[list[Guard]]:
-        """Return a context manager that yields a list, which receives further guards at its end.
-
-        The guards of the scope itself stay as they are.
-        """
-        guards, pinned, closed = self.guards, self.pinned, self.closed
-        self.guards, self.pinned, self.closed = dict(guards), [], False
-        found: list[Guard] = []
-        try:
-            yield found
-        finally:
-            found += [g for key, g in self.guards.items() if key not in guards]
-            self.guards, self.pinned, self.closed = guards, pinned, closed
+    def of_copy(self, values: Values) -> dict[Atom, Dim]:
+        """Return for each symbol one of a new scope, with the same bounds and another hint."""
+        scope = Scope()
+        made: dict[Atom, Dim] = {}
+        for s in self.symbols:
+            copy = Atom(s.name, s.order, values[s], s.low, s.high)
+            scope.symbols.append(copy)
+            found = scope.of({(copy,): 1})
+            assert isinstance(found, Dim)
+            made[s] = found
+        return made
 
     def pin(self, value: Dim | Real) -> Any:
         """Return the hint of an expression, and record that it must have this value."""

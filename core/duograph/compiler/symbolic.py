@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..context import settings
 from ..dims import LEAST, Atom, Dim, concrete, linear, text_of
@@ -24,7 +24,7 @@ from ..frontend.types import Value
 from ..ir.control import host_call
 from ..ir.graph import Graph, NamedGraph
 from ..ir.substitution import Substitution, check_substitutable
-from ..scopes import Guard, Scope
+from ..scopes import Scope
 from ..symbol import Symbol
 from ..types import TensorType
 from .compiled_program import CompiledProgram
@@ -55,6 +55,40 @@ _MOST_FAMILIES = 64
 _MOST_SEEN = 63  # shapes of a family that are remembered, less one
 
 
+class Variant(NamedTuple):
+    """The graph of a symbolic program after the passes, for some of its sizes.
+
+    Attributes:
+        scope: copies of the program's symbols, and what the passes asked about them.
+        optimised: the graph; None: the passes cannot handle symbols.
+        problem: why they cannot.
+    """
+
+    scope: Scope
+    optimised: Optimised | None
+    problem: str = ""
+
+
+def _optimised(traced: Traced, symbols: Mapping[Atom, Dim]) -> Variant:
+    """Run the graph passes on a graph with symbols, of which copies are given."""
+    written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
+    state = [
+        k for k, (kind, v) in enumerate(traced.inputs)
+        if kind == "state" and id(v) not in written
+    ]  # fmt: skip
+    scope = next(iter(symbols.values())).scope
+    graph = Substitution(symbols).graph(traced.graph)
+    try:
+        found = optimise(graph, traced.device, None, traced.level, state)
+        scope.closed = True
+        check_substitutable(found.graph)
+    except Exception as error:  # noqa: BLE001  (a pass that handles numbers only may raise any)
+        return Variant(scope, None, f"{type(error).__name__}: {error}")
+    if scope.pinned:
+        return Variant(scope, None, ", ".join(map(str, scope.pinned)))
+    return Variant(scope, found)
+
+
 class SymbolicProgram:
     """A function evaluated once for all sizes that fit its shapes and guards.
 
@@ -62,7 +96,8 @@ class SymbolicProgram:
         scope: the symbols and guards.
         shapes: the shape of each tensor argument, with symbols.
         traced: the graph and what else a program is made of.
-        calls: number of programs that were specialised from it.
+        specialised: number of programs that were made of it.
+        variants: the graph after the passes, which may ask further questions about sizes.
     """
 
     def __init__(self, scope: Scope, shapes: Sequence[tuple[Value, ...]], traced: Traced) -> None:
@@ -70,7 +105,7 @@ class SymbolicProgram:
         self.shapes = shapes
         self.traced = traced
         self.specialised = 0
-        self._optimised: tuple[list[Guard], Optimised | None, str] | None = None
+        self.variants: list[Variant] = []
         self._guard = CaptureGuard(traced.evaluation.captures)
 
     def is_current(self) -> bool:
@@ -106,42 +141,30 @@ class SymbolicProgram:
             graph=replace.graph(traced.graph),
             template=substituted(traced.template, replace.value),
         )
-        program = made.program(self._optimised_for(values, replace))
+        program = made.program(self._optimised_for(values))
         program.seconds = time.perf_counter() - start
         program.symbolic = self
         self.specialised += 1
         return program
 
-    def _optimised_for(self, values: Mapping[Atom, int], replace: Substitution) -> Optimised | None:
+    def _optimised_for(self, values: Mapping[Atom, int]) -> Optimised | None:
         """Return the graph after the passes for given sizes; None if the passes must run for them.
 
-        The passes run once, with symbols. What they ask about sizes are further guards.
+        The passes run on a graph with symbols. What they ask about sizes are guards of the variant.
         """
         if settings.debug:
             return None
-        if self._optimised is None:
-            self._optimised = self._optimise()
-        guards, found, _ = self._optimised
-        if found is None or not all([g.holds(values) for g in guards]):
-            return None
-        return found._replace(graph=replace.graph(found.graph))
-
-    def _optimise(self) -> tuple[list[Guard], Optimised | None, str]:
-        """Run the passes with symbols; return their guards, the result, and why there is none."""
-        traced = self.traced
-        written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
-        state = [
-            k for k, (kind, v) in enumerate(traced.inputs)
-            if kind == "state" and id(v) not in written
-        ]  # fmt: skip
-        try:
-            with self.scope.recording() as guards:
-                found = optimise(traced.graph, traced.device, None, traced.level, state)
-                pinned = ", ".join(map(str, self.scope.pinned))
-            check_substitutable(found.graph)
-        except Exception as error:  # noqa: BLE001  (a pass that handles numbers only may raise any)
-            return [], None, f"{type(error).__name__}: {error}"
-        return (guards, None, pinned) if pinned else (guards, found, "")
+        sizes = [values[s] for s in self.scope.symbols]
+        for variant in self.variants:
+            own = dict(zip(variant.scope.symbols, sizes))
+            if variant.optimised is not None and variant.scope.holds(own):
+                graph = Substitution(own).graph(variant.optimised.graph)
+                return variant.optimised._replace(graph=graph)
+        if len(self.variants) < MOST_PROGRAMS:
+            self.variants.append(_optimised(self.traced, self.scope.of_copy(values)))
+            if self.variants[-1].optimised is not None:
+                return self._optimised_for(values)
+        return None
 
     def description(self) -> str:
         """Return the shapes, symbols and guards as text."""
@@ -152,11 +175,11 @@ class SymbolicProgram:
 
     def __str__(self) -> str:
         text = self.description()
-        if self._optimised is not None:
-            further, found, problem = self._optimised
-            if further and found:
-                text += f", {', '.join(map(str, further))} (graph passes)"
-            text += "" if found else f"; passes run for each shape: {problem}"
+        for variant in self.variants:
+            if variant.optimised is None:
+                text += f"; passes run for each shape: {variant.problem}"
+            elif variant.scope.guards:
+                text += f"; passes for {', '.join(map(str, variant.scope.guards.values()))}"
         return f"{text}; used for {self.specialised} shapes"
 
 
