@@ -8,7 +8,8 @@ the sizes: its guards do.
 from __future__ import annotations
 
 import enum
-from typing import Any
+import weakref
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,35 @@ __all__ = ["Substitution", "check_substitutable", "hinted"]
 # Classes of attributes that cannot contain a size.
 _PLAIN = (str, bytes, complex, type(None), DType, Device, FrozenArray, HostType, np.generic,
           enum.Enum)  # fmt: skip
+
+
+class _Places(NamedTuple):
+    """Where a graph may have symbols: indices into its types and its nodes."""
+
+    types: list[int]
+    nodes: list[int]
+
+
+_places: weakref.WeakKeyDictionary[Graph, _Places] = weakref.WeakKeyDictionary()
+_NUMBERS = (int, float, bool, str, type(None), DType)
+
+
+def _places_in(graph: Graph) -> _Places:
+    """Return the places of symbols in a graph; those in sub-graphs are found with them."""
+    types = [
+        i for i, t in enumerate(graph.types) if isinstance(t, TensorType) and symbols_in(t.shape)
+    ]
+    nodes = [
+        i for i, node in enumerate(graph.nodes) if any(map(_may_hold, node.attributes.values()))
+    ]
+    return _Places(types, nodes)
+
+
+def _may_hold(value: Any) -> bool:
+    """Return whether an attribute value may contain a symbol."""
+    if type(value) is tuple:
+        return any(map(_may_hold, value))
+    return type(value) not in _NUMBERS and not isinstance(value, FrozenArray)
 
 
 class Substitution:
@@ -43,8 +73,14 @@ class Substitution:
         """Return a copy of a graph without symbols; value ids stay."""
         found = self._graphs.get(id(graph))
         if found is None:
-            types = [self.type(t) for t in graph.types]
-            nodes = [self._node(node) for node in graph.nodes]
+            places = _places.get(graph)
+            if places is None:
+                places = _places[graph] = _places_in(graph)
+            types, nodes = list(graph.types), list(graph.nodes)
+            for i in places.types:
+                types[i] = self.type(types[i])
+            for i in places.nodes:
+                nodes[i] = self._node(nodes[i])
             found = Graph(graph.n_params, types, nodes, graph.outputs, graph.single, True)
             self._graphs[id(graph)] = found
         return found
