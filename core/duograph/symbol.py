@@ -23,7 +23,7 @@ class Symbol:
         unique: whether all axes with this object have one size in each call.
 
     Raises:
-        TypeError: a number that is no int; `unique` is no bool.
+        TypeError: a number that is no int; `unique` is no bool; another argument.
         ValueError: `min` or `divisor` is not positive; `remainder` is not in [0, divisor).
 
     Examples:
@@ -38,8 +38,16 @@ class Symbol:
     __slots__ = ("max", "min", "divisor", "remainder", "unique")
 
     def __init__(
-        self, max: int = 0, min: int = 1, divisor: int = 1, remainder: int = 0, unique: bool = False
+        self,
+        max: int = 0,
+        min: int = 1,
+        divisor: int = 1,
+        remainder: int = 0,
+        unique: bool = False,
+        **kwargs: object,
     ) -> None:
+        if kwargs:
+            raise ArgumentError(f"Symbol: got the unknown argument {next(iter(kwargs))!r}")
         for name, value in (
             ("max", max), ("min", min), ("divisor", divisor), ("remainder", remainder)
         ):  # fmt: skip

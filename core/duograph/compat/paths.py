@@ -28,7 +28,6 @@ PATHS: dict[str, tuple[str, ...]] = {
     "common.initializer": ("compat.private_names",),
     "common.jit_config": ("",),
     "common.lazy_inline": ("",),
-    "common.Symbol": ("",),
     "common.mutable": ("",),
     "common.no_inline": ("",),
     "common.parameter": ("parameter", ""),

@@ -88,6 +88,9 @@ class JitFunction:
         dynamic: when sizes become symbolic; see `jit`.
     """
 
+    # attributes that change with each call; a function that calls this one does not depend on them
+    counts = frozenset(("_misses", "_hits", "_fallbacks", "_seconds", "_specialised", "_method"))
+
     _misses = 0
     _hits = 0
     _fallbacks = 0

@@ -111,6 +111,9 @@ class JitCall:
             if found is not None:
                 return found
             self.compiled = True
+            again = bool(cache.entries.get(self.key))  # captured values or state have changed
+            if again:
+                self._say_why()
             specialised = None if shared else cache.symbolic.specialised(self)
             if specialised is not None:
                 function._specialised += 1
@@ -118,7 +121,8 @@ class JitCall:
                 made = Compiled(specialised)
                 cache.add(self.key, made)
                 return made
-            self._say_why()
+            if not again:
+                self._say_why()
             strict = function.strict()
             target, args = function._target, self.given
             if target is None:

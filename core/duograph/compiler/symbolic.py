@@ -300,24 +300,23 @@ class SymbolicPrograms:
 
         An axis whose size turns out to be used as a number is fixed, and the evaluation repeated.
         """
-        declared = open_axes(call.function._input_signature, call.given)
+        varying = dict(open_axes(call.function._input_signature, call.given))
+        if len(family.seen) >= (1 if call.function.dynamic else 2):
+            varying = {**dict.fromkeys(family.varying(shapes)), **varying}
+        axes = {a: symbol for a, symbol in varying.items() if a not in family.fixed}
+        if not axes or any(shapes[i][axis] < LEAST for i, axis in axes):
+            return None
         start = time.perf_counter()
         try:
-            return self._evaluated(call, family, shapes, declared)
+            return self._evaluated(call, family, shapes, axes)
         finally:
             call.function._seconds += time.perf_counter() - start
 
     def _evaluated(
-        self, call: JitCall, family: Family, shapes: Shapes, declared: Open
+        self, call: JitCall, family: Family, shapes: Shapes, axes: Open
     ) -> SymbolicProgram | None:
-        """Evaluate the function as `_traced` says; `declared` are axes that vary in any case."""
-        varying = dict(declared)
-        if len(family.seen) >= (1 if call.function.dynamic else 2):
-            varying = {**dict.fromkeys(family.varying(shapes)), **declared}
-        axes = {a: symbol for a, symbol in varying.items() if a not in family.fixed}
+        """Evaluate the function as `_traced` says, with symbols for `axes`."""
         while axes:
-            if any(shapes[i][axis] < LEAST for i, axis in axes):
-                return None
             try:
                 found = _evaluated(call, family, axes, shapes)
                 if isinstance(found, SymbolicProgram):
@@ -332,10 +331,8 @@ class SymbolicPrograms:
                 return again
             family.fixed.update(again)
             axes = {a: symbol for a, symbol in axes.items() if a not in again}
-        if family.fixed:
-            used = ", ".join(dict.fromkeys(family.fixed.values()))
-            family.reason = f"its sizes are used as numbers: {used}"
-            family.failures = _MOST_FAILURES
+        used = ", ".join(dict.fromkeys(family.fixed.values()))
+        family.reason = f"its sizes are used as numbers: {used}"
         return None
 
 
