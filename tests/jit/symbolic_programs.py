@@ -274,6 +274,7 @@ class Encoder(nn.Cell):
         self.wide = nn.CellList([nn.Dense(width, 4 * width), nn.Dense(4 * width, width)])
         self.embedding = nn.Embedding(50, width)
         self.head = nn.Dense(width, 5)
+        self.dropout = nn.Dropout(p=0.1)
 
     def construct(self, ids):
         x = self.embedding(ids)
@@ -285,6 +286,7 @@ class Encoder(nn.Cell):
                 for a in (q, key, v)
             ]
             a = ops.softmax(ops.matmul(q, key.transpose(0, 1, 3, 2)) / d**0.5, -1)
+            a = self.dropout(a)
             x = x + self.dense[1](ops.matmul(a, v).transpose(0, 2, 1, 3).reshape(b, t, d))
             x = x + self.wide[1](ops.gelu(self.wide[0](self.norms[2 * k + 1](x))))
         return self.head(x.mean(1))

@@ -211,6 +211,24 @@ def test_a_cell_of_another_width_has_other_programs() -> None:
         assert net(ops.ones((n, 2))).shape == (n, 5)
 
 
+def test_a_flag_that_is_set_back_finds_its_program(restored) -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = nn.Dropout(p=0.5)
+    for k, n in enumerate(range(3, 20)):
+        net.set_train(k % 2 == 0)
+        found = net(ops.ones((n, 64))).asnumpy()
+        assert set(found.flat) == ({0.0, 2.0} if k % 2 == 0 else {1.0})
+    assert net._graph.cache_info().misses == 4  # two of one shape, and one for each flag
+
+
+def test_sizes_that_are_served_do_not_count_as_too_many_programs() -> None:
+    f = ms.jit(lambda x: x + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (*range(3, 20), 1, 0):
+            f(ops.ones(n))
+
+
 # ---- networks ------------------------------------------------------------------------------------
 
 
@@ -232,7 +250,7 @@ def test_a_training_step_of_varying_length(restored) -> None:
 
     def trained(dynamic):
         ms.set_seed(1)
-        net = Encoder()
+        net = Encoder().set_train()
         optimizer = nn.SGD(net.trainable_params(), 0.1)
         criterion = nn.CrossEntropyLoss()
         gradient = ms.value_and_grad(

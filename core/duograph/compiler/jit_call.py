@@ -182,12 +182,13 @@ class JitCall:
         elif cache.entries:
             last = next(reversed(cache.entries))
             reasons.add(f"compiled: {self.key.difference_from(last)}")
-            if len(cache.entries) >= FEW:
+            keys = [key for key, entries in cache.entries.items() if not entries[-1].specialised]
+            if len(keys) >= FEW:
                 code = getattr(self.function.function, "__code__", None)
                 names = code.co_varnames[: code.co_argcount] if code is not None else ()
                 skipped = len(self.args) - len(self.given)
                 target = isinstance(self.function._target, Cell)
                 names = names[max(skipped, int(target)) :]
-                said = advice(name, [*cache.entries, self.key], names, reasons.advised)
+                said = advice(name, [*keys, self.key], names, reasons.advised)
         if said:
             warnings.warn(said, RuntimeWarning, stacklevel=callers_level())

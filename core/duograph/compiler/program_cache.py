@@ -44,12 +44,14 @@ class Compiled:
         program: the program.
         guard: checks the captured values of the program.
         recorded: runs the program under a derivative.
+        specialised: whether it is made of a program for many sizes.
     """
 
-    __slots__ = ("program", "guard", "recorded")
+    __slots__ = ("program", "guard", "recorded", "specialised")
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
+        self.specialised = program.symbolic is not None
         self.guard = Guard(program.captures)
         self.recorded = RecordedProgram(program)
 
@@ -77,6 +79,7 @@ class Interpreted:
     """
 
     __slots__ = ("reason",)
+    specialised = False
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -206,10 +206,6 @@ class Family:
         self.reason = reason
         self.failures += 1
 
-    def closed(self) -> bool:
-        """Return whether the function is not evaluated with symbols any more."""
-        return self.failures >= _MOST_FAILURES or len(self.programs) >= MOST_PROGRAMS
-
     def varying(self, shapes: Shapes) -> list[Axis]:
         """Return the axes whose sizes differ between calls."""
         return [
@@ -251,16 +247,19 @@ class SymbolicPrograms:
         family = self._family(call)
         for program in reversed(family.programs):
             values = program.values(shapes)
-            if values is not None:
-                if program.is_current():
-                    return self._program(family, program, values)
-                family.programs.remove(program)
-        found = None if family.closed() else self._traced(call, family, shapes)
+            if values is not None and program.is_current():
+                return self._program(family, program, values)
+        stale = [p for p in family.programs if not p.is_current()]  # a flag may be set back
+        current = len(family.programs) - len(stale)
+        if family.failures >= _MOST_FAILURES or current >= MOST_PROGRAMS:
+            return None
+        found = self._traced(call, family, shapes)
         if found is None:
             return None
         self.add_shapes(call)
+        family.programs = [p for p in family.programs if p not in stale[:-MOST_PROGRAMS]]
         family.programs.append(found)
-        if len(family.programs) >= MOST_PROGRAMS:
+        if current + 1 >= MOST_PROGRAMS:
             family.reason = f"its guards distinguish {MOST_PROGRAMS} programs already"
         call.function._misses += 1
         call.function._reasons.add(f"compiled: {found.description()}")
