@@ -35,7 +35,7 @@ from .region_calls import (
     make_epilogue_call,
     make_staged_call,
 )
-from .sized_source import generalised, refuse
+from .sized_source import build_sized, generalised, refuse
 
 # The dialect of epilogues: the first operand is in a cache already, so nothing is prefetched.
 EPILOGUE = dataclasses.replace(C, fetch="")
@@ -127,9 +127,7 @@ def _built_once(
         sized = generalised(source.text)
         library = None
         if sized is not None:
-            library = toolchain.build_sized(
-                source._replace(text=sized.text), sized.ints, sized.reals
-            )
+            library = build_sized(source, sized)
             if isinstance(library, toolchain.BuildFailure):
                 refuse(sized)
                 library = None

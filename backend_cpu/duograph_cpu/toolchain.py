@@ -428,52 +428,6 @@ def build(source: str | Source) -> Library | BuildFailure:
     return library
 
 
-# The files of libraries that are loaded once for each assignment of sizes, by their key.
-_images: dict[str, bytes] = {}
-_MOST_IMAGES = 64
-
-
-def build_sized(
-    source: Source, ints: Sequence[int], reals: Sequence[float]
-) -> Library | BuildFailure:
-    """Return a library of its own, whose tables `dg_sizes` and `dg_reals` have the given numbers.
-
-    The source is compiled once. A copy of the library is loaded for each call, about 0.3 ms.
-    """
-    library = build(source)
-    found = compiler()
-    if isinstance(library, BuildFailure) or isinstance(found, BuildFailure):
-        return library
-    out = disk_cache.scratch(".so")
-    try:
-        key = _key(found, source, found.flags)
-        image = _images.get(key)
-        if image is None:
-            if len(_images) >= _MOST_IMAGES:
-                _images.clear()
-            with open(library.path, "rb") as file:
-                image = _images[key] = file.read()
-        with open(out, "wb") as file:
-            file.write(image)
-        handle = lib.dg_open(os.fsencode(out))
-        if handle == ffi.NULL:
-            return BuildFailure(f"a copy of a library cannot be loaded: {_problem()}")
-    except OSError as error:
-        return BuildFailure(f"a library cannot be copied: {error}")
-    finally:
-        _unlink(out)
-    made = Library(str(out), handle)
-    for name, kind, values in (("dg_sizes", "int", ints), ("dg_reals", "double", reals)):
-        if values:
-            table = lib.dg_symbol(handle, name.encode())
-            if table == ffi.NULL:
-                return BuildFailure(f"{out}: {_problem()}")
-            numbers = ffi.cast(f"{kind} *", table)
-            for k, value in enumerate(values):
-                numbers[k] = value
-    return made
-
-
 # A comment, or a string, inside of which no comment starts.
 COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 

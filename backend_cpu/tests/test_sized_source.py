@@ -9,7 +9,7 @@ import pytest
 from duograph import Tensor, ops
 from duograph_cpu import sized_source
 from duograph_cpu._native import ffi
-from duograph_cpu.sized_source import generalised, refuse
+from duograph_cpu.sized_source import Sized, build_sized, generalised, refuse
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,8 @@ def test_each_load_has_numbers_of_its_own(compilations) -> None:
         "    *(double *)args[0] = dg_sizes[0] * 100 + dg_sizes[1] + dg_reals[0]; return 0; }\n",
         lambda text: "", "1",
     )  # fmt: skip
-    loaded = [toolchain.build_sized(source, (n, 2 * n), (n / 8,)) for n in (1, 3, 5)]
+    sized = [Sized(source.text, (n, 2 * n), (n / 8,)) for n in (1, 3, 5)]
+    loaded = [build_sized(source, each) for each in sized]
     out = ffi.new("double *")
     for n, library in zip((1, 3, 5), loaded, strict=True):
         assert not isinstance(library, toolchain.BuildFailure)
