@@ -39,7 +39,7 @@ __all__ = [
 
 def sizes_of(name: str, shape: object) -> tuple[int, ...]:
     found = ints_of(name, "shape", shape)
-    if min(found, default=0) < 0:
+    if any([n < 0 for n in found]):
         raise ArgumentValueError(f"{name}: got shape {found}; wanted none negative")
     return found
 

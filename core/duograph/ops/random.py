@@ -23,6 +23,7 @@ from ..option_checks import check_options
 from ..placement import commit
 from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
+from ..sizes import size_like
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .creation import cast_to, fill, iota
@@ -219,7 +220,7 @@ def shape_of(name: str, size: object) -> tuple[int, ...]:
             raise ArgumentError(f"{name}: got {n!r} in the shape; wanted ints")
         if n < 0:
             raise ArgumentValueError(f"{name}: got {n} in the shape; wanted 0 or more")
-    return tuple(int(n) for n in size)
+    return tuple(size_like(n) for n in size)
 
 
 def probability_of(name: str, p: object) -> float:

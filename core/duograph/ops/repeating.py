@@ -207,7 +207,7 @@ def _(input: Tensor, shape: int | Sequence[int]):
     if wanted == have:
         return input
     lead = len(wanted) - len(have)
-    if min(wanted, default=0) < 0:
+    if any([n < 0 for n in wanted]):
         if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):
             raise ShapeError(
                 f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no "

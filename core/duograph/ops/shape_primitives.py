@@ -236,7 +236,7 @@ def unbroadcast(grad: Tensor, like: Tensor) -> Tensor:
     """Sum a gradient over the axes that broadcasting added or widened, to the shape of `like`."""
     shape = like.shape
     have = grad.shape
-    if have == shape:
+    if len(have) == len(shape) and have == shape:
         return grad
     lead = len(have) - len(shape)
     axes = tuple(range(lead)) + tuple(

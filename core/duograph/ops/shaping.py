@@ -107,7 +107,7 @@ def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
          [3, 0]])
     """
     shape = one_tuple("resize", "new_shape", new_shape)
-    if min(shape, default=0) < 0:
+    if any([n < 0 for n in shape]):
         raise ArgumentValueError(f"resize: got new_shape={shape}; wanted sizes, none negative")
     flat = reshape_to(self, (self.size,))
     size = size_of(shape)

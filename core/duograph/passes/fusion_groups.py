@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from ..dims import text_of
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode
 from ..ir.liveness import live_nodes
@@ -151,7 +152,7 @@ class Grouping:
                 return "it does not reduce the last axes, so its input has no rows"
             if not limits.min_row <= row <= limits.max_row:
                 return (
-                    f"it reduces rows of {row} elements; a fused kernel takes rows of "
+                    f"it reduces rows of {text_of(row)} elements; a fused kernel takes rows of "
                     f"{limits.min_row} to {limits.max_row}"
                 )
             few = source.size // row < limits.min_rows
@@ -256,10 +257,10 @@ class Grouping:
                     groups.append(home)
             else:
                 self.apart[at, i] = (
-                    f"that kernel runs over {home.n} elements"
-                    + (f" in rows of {home.row}" if home.row else "")
-                    + f", this node over {n}"
-                    + (f" in rows of {row}" if row else "")
+                    f"that kernel runs over {text_of(home.n)} elements"
+                    + (f" in rows of {text_of(home.row)}" if home.row else "")
+                    + f", this node over {text_of(n)}"
+                    + (f" in rows of {text_of(row)}" if row else "")
                 )
                 level = max(level, self.level_of(i) + 1)
         level = max([level, *(g.level for g in groups), *(g.level for g in gathers)])
