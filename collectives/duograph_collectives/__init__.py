@@ -1,1 +1,2 @@
-"""Communication engines of duograph: ranks as threads (`local`) and as processes of MPI (`mpi`)."""
+"""Communication engines of duograph: ranks as threads (`local`), or as processes that connect by
+MPI (`mpi`) or TCP (`tcp`), with NCCL between their GPUs (`nccl`)."""

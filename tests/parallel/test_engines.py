@@ -70,7 +70,8 @@ import rank_programs
 from duograph.communication import get_rank
 
 for i, value in enumerate(rank_programs.data_parallel("mlp")):
-    print(get_rank(), i, value.tobytes().hex(), flush=True)
+    sys.stdout.write(f"{get_rank()} {i} {value.tobytes().hex()}\\n")
+    sys.stdout.flush()
 """
 
 

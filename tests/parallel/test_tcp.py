@@ -59,7 +59,8 @@ def test_a_rank_that_fails_ends_all(
 SCRIPT = """
 import duograph as ms
 from duograph.communication import get_rank
-print(get_rank(), ms.ops.AllReduce()(ms.Tensor([get_rank() + 1.0])).item(), flush=True)
+total = ms.ops.AllReduce()(ms.Tensor([get_rank() + 1.0])).item()
+print(f"{get_rank()} {total}", flush=True)
 """
 # The variables by which launchers tell a process its rank, and where rank 0 listens.
 LAUNCHERS = {
