@@ -33,6 +33,7 @@ class View(NamedTuple):
         size: the number of elements of the buffer.
 
     Examples:
+        >>> from duograph.backend.views import View
         >>> View((3, 2), (1, 3), 0, 6).layouts  # a transposed (2, 3)
         frozenset({'strided'})
     """
@@ -89,6 +90,7 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of a dense array in C order.
 
     Examples:
+        >>> from duograph.backend.views import dense_strides
         >>> dense_strides((2, 3, 4))
         (12, 4, 1)
     """
