@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 
 import duograph as ms
 import numpy as np
@@ -321,3 +323,13 @@ def test_no_warning_about_programs_for_sizes_that_one_serves() -> None:
         for n in range(3, 40):
             f(ops.ones(n))
     assert f.cache_info().misses == 3
+
+
+def test_a_function_with_symbolic_programs_is_collected() -> None:
+    f = ms.jit(lambda x: ops.gelu(x).sum(0) / x.shape[0])
+    for n in (3, 4, 5, 6):
+        f(ops.ones((n, 2)))
+    found = weakref.ref(f)
+    del f
+    gc.collect()
+    assert found() is None

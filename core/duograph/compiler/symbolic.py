@@ -444,10 +444,15 @@ def _traced_call(call: JitCall, sizes: Sizes) -> Traced:
     target, args = function._target, call.given
     if target is None:
         target, args = function.function, call.args
-    traced = trace_call(
-        target, args, call.kwargs, function.strict(), call.key.device, function._name,
-        function.level(), sizes=sizes, finish=lambda t: t,
-    )  # fmt: skip
+    try:
+        traced = trace_call(
+            target, args, call.kwargs, function.strict(), call.key.device, function._name,
+            function.level(), sizes=sizes, finish=lambda t: t,
+        )  # fmt: skip
+    finally:
+        sizes.scope.locate = (
+            str  # ops cache graphs with these sizes; the evaluation must not live on
+        )
     sizes.scope.closed = True
     check_substitutable(traced.graph)
     _check_python(traced.graph, set())
