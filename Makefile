@@ -44,7 +44,7 @@ TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 
 # Wheels are built from a clean copy: setuptools includes leftovers of earlier builds in build/.
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
-  core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
+  core backend_cpu backend_opencl backend_cuda collectives pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
 .PHONY: setup demo test test-all test-torch parity parity-calls clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
