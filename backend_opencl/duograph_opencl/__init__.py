@@ -26,7 +26,7 @@ def _make() -> Backend:
     from duograph.errors import DeviceError
 
     try:
-        import pyopencl  # noqa: F401 (this says which package is missing)
+        import pyopencl
     except ImportError as error:
         raise DeviceError(
             f"the Python package pyopencl is not installed ({error}); pip install duograph[opencl]"
