@@ -15,8 +15,14 @@
 #   make fuzz-files FILES=1000000 SEED=1           damaged files of every format, under AddressSanitizer
 
 PYTHON ?= python3
-# How much of the conformance suite `make test` runs on each device; `make test-all` runs all of it.
-DEVICES ?= CPU:full InnerRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
+# How much of the conformance suite `make test` runs on each device; `make test-all` runs all of it. Devices whose ops are
+# NumPy, and those that share kernels, share the cases: every case runs on one of each kind.
+DEVICES ?= CPU:sampled InnerRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
+SHARE_InnerRing ?= 1/3
+SHARE_Reference ?= 2/3
+SHARE_Template ?= 3/3
+SHARE_OpenCL ?= 1/2
+SHARE_CUDA-emulated ?= 2/2
 # Devices that a machine may lack. A missing device is reported; it is a failure if DUOGRAPH_REQUIRE names it.
 OPTIONAL ?= OpenCL CUDA-emulated
 # Number of parallel test processes; auto means one per core.
@@ -27,6 +33,7 @@ ARGS ?=
 BIN := .venv/bin
 PIP_QUIET := --quiet --disable-pip-version-check
 FULL := $(patsubst %:full,%,$(filter %:full,$(DEVICES)))
+SAMPLED := $(patsubst %:sampled,%,$(filter %:sampled,$(DEVICES)))
 QUICK := $(patsubst %:quick,%,$(filter %:quick,$(DEVICES)))
 CORE := $(shell find core -name '*.py')
 # Sources of the compiled modules: their C files, and the op table whose `scalar` slots are printed as C.
@@ -56,15 +63,12 @@ demo: setup
 
 # ---- tests -----------------------------------------------------------------------------------------
 
-test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
+test: lint unit $(FULL:%=full-%) $(SAMPLED:%=sampled-%) $(QUICK:%=quick-%)
 
 # Compile every kernel of every dtype for every architecture; run the whole outside matrix; differentiate every public
-# function; export every sample of the conformance suite as ONNX.
-test-all: export DUOGRAPH_CUDA_FULL = 1
-test-all: export DUOGRAPH_OUTSIDE = full
-test-all: export DUOGRAPH_GRADIENTS = full
-test-all: export DUOGRAPH_ONNX = full
-test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files test-torch
+# function; export every sample of the conformance suite as ONNX; and every row of tables that `make test` samples.
+test-all: export DUOGRAPH_TESTS = full
+test-all: lint unit $(FULL:%=full-%) $(SAMPLED:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files test-torch
 
 lint: setup
 	$(BIN)/ruff check .
@@ -83,18 +87,25 @@ problem = registry.problem_of(registry.entries()[sys.argv[1]]); \
 print("" if problem is None or sys.argv[1].lower() in required else problem)' $* ;; esac
 endef
 
-full-%: setup
-	@mkdir -p build
-	@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
-	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* \
-	    --conformance-html build/conformance-$*.html; fi
+# Run the conformance suite on the device $*, with these options, unless the machine lacks the device.
+define CONFORMANCE
+@mkdir -p build
+@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
+  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* $(1); fi
+endef
 
-# Keeping OpenCL programs for later runs would make this run half as slow again.
+full-%: setup
+	$(call CONFORMANCE,--conformance-html build/conformance-$*.html)
+
+sampled-%: setup
+	$(call CONFORMANCE,--sampled --conformance-html build/conformance-$*.html)
+
+# Compiling takes most of this run: programs are not optimised, and not kept for later runs.
 quick-OpenCL: export DUOGRAPH_CACHE_LIMIT = 0
+quick-OpenCL: export PYOPENCL_BUILD_OPTIONS = -cl-opt-disable
 
 quick-%: setup
-	@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
-	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick; fi
+	$(call CONFORMANCE,--quick --sampled $(if $(SHARE_$*),--share $(SHARE_$*)))
 
 # The backend on PyTorch: its own tests and training with torch.compile's usual compiler; the rest of the suite with
 # one that takes milliseconds for each of its thousands of functions, not seconds.

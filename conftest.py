@@ -8,6 +8,7 @@ order and in several processes, so none may depend on what another one left behi
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -107,6 +108,12 @@ class _Process:
         runtime_state.settings_version = object()
         for call in context.on_device_change:
             call()
+
+
+def pytest_collection_finish() -> None:
+    """Leave out the objects of 30,000 tests from every later search for garbage (0.3 s each)."""
+    gc.collect()
+    gc.freeze()
 
 
 RESTORED = pytest.StashKey[bool]()

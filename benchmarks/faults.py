@@ -1,6 +1,6 @@
 """Measure how fast all ranks end after a fault, and whether they always do.
 
-Usage: faults.py [--trials N] [--ranks N] [--kinds KIND,...] [--json]
+Usage: faults.py [--trials N] [--ranks N] [--kinds KIND,...] [--limit SECONDS] [--json]
 
 Each trial is reported on standard error as it ends, the sums on standard output.
 
@@ -27,7 +27,7 @@ import time
 import uuid
 from typing import NamedTuple
 
-LIMIT = 30.0  # seconds after which a trial is bad
+LIMIT = 30.0  # seconds after which a trial is bad, unless --limit says otherwise
 # what the output must say before anything about other ranks or MPI's own words
 FIRST = {
     "kill": r"rank 1|signal 9|Killed",
@@ -54,12 +54,13 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--kinds", default=",".join(FIRST))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a bad trial")
     options = parser.parse_args()
     kinds = options.kinds.split(",")
     gave: dict[str, list[Trial]] = {kind: [] for kind in kinds}
     for _ in range(options.trials):
         for kind in kinds:
-            one = trial(kind, options.ranks)
+            one = trial(kind, options.ranks, options.limit)
             gave[kind].append(one)
             sys.stderr.write(f"{kind} {one.seconds:.3f} {one.wrong}\n")
     found = {}
@@ -80,7 +81,7 @@ def main() -> None:
     sys.exit(1 if any(row["bad"] for row in found.values()) else 0)
 
 
-def trial(kind: str, ranks: int) -> Trial:
+def trial(kind: str, ranks: int, limit: float) -> Trial:
     """Start ranks, make one fail, and wait until all have ended."""
     mark = uuid.uuid4().hex
     command = [sys.executable, "-m", "duograph.run", "-n", str(ranks), __file__, "--as-rank", kind,
@@ -106,10 +107,10 @@ def trial(kind: str, ranks: int) -> Trial:
     else:
         os.kill(pids[1], signal.SIGUSR1)  # the rank now fails by itself
     try:
-        said = process.communicate(timeout=LIMIT)[1].replace("\0", "")
+        said = process.communicate(timeout=limit)[1].replace("\0", "")
     except subprocess.TimeoutExpired:
-        return _ended(process, mark, begin, f"{kind}: the launcher had not ended in {LIMIT} s")
-    while left(mark) and time.monotonic() - begin < LIMIT:
+        return _ended(process, mark, begin, f"{kind}: the launcher had not ended in {limit} s")
+    while left(mark) and time.monotonic() - begin < limit:
         time.sleep(0.01)
     return _ended(process, mark, begin, wrong_output(kind, said, process.returncode))
 

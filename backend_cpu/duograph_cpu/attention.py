@@ -14,7 +14,7 @@ from duograph.backend.attention_layouts import AXES
 
 from ._native import lib
 from .kernels import call, kernel, plan
-from .native_program import NativeCall
+from .native_call import NativeCall
 
 if TYPE_CHECKING:
     from duograph.types import Shape, TensorType

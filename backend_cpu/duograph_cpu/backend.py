@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from ._native import CData
     from .kernels import Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 # Measured on x86-64 with AVX2 and AVX-512.
 COSTS = Costs(

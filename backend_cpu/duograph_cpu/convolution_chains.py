@@ -15,7 +15,7 @@ from duograph.types import TensorType
 
 from ._native import ffi, lib
 from .kernels import fail
-from .native_program import LIST, Native, NativeCall, keep, list_call
+from .native_call import LIST, Native, NativeCall, keep, list_call
 
 if TYPE_CHECKING:
     from ._native import CData

@@ -16,7 +16,7 @@ from duograph.errors import ArgumentValueError, BackendError
 from . import memory
 from ._native import ffi, lib
 from .kernels import kernel
-from .native_program import LIST, Native, NativeCall, keep, list_call
+from .native_call import LIST, Native, NativeCall, keep, list_call
 
 if TYPE_CHECKING:
     from typing import Any

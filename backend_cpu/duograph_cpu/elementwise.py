@@ -20,7 +20,7 @@ from duograph.backend.codegen.scalar_kernels import (
 
 from . import memory
 from ._native import ffi, lib
-from .native_program import Native, NativeCall
+from .native_call import Native, NativeCall
 
 if TYPE_CHECKING:
     from duograph.backend.prepared import HandleFunction

@@ -26,7 +26,7 @@ from duograph.types import TensorType
 from . import toolchain
 from .convolution_chains import Affine
 from .kernels import EPILOGUE_OPS, KERNELS
-from .native_program import NativeCall
+from .native_call import NativeCall
 from .region_calls import (
     MOST_INDICES,
     IndexOperand,
@@ -35,6 +35,7 @@ from .region_calls import (
     make_epilogue_call,
     make_staged_call,
 )
+from .sized_source import build_sized, generalised, refuse
 
 # The dialect of epilogues: the first operand is in a cache already, so nothing is prefetched.
 EPILOGUE = dataclasses.replace(C, fetch="")
@@ -70,7 +71,7 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
             name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
             function = print_region(EPILOGUE if epilogue else C, name, plan)
             printed[key] = _Printed(name, function, plan)
-    libraries = _built(printed)
+    libraries = _built(printed, any([graph.varying for graph in graphs]))
     found: list[NativeCall | str] = []
     for graph, epilogue, key in zip(graphs, epilogues, keys):
         library = libraries.get(key)
@@ -96,9 +97,12 @@ def source_of(graph: Graph) -> str | None:
 
 
 def _built(
-    printed: dict[Graph | str, _Printed],
+    printed: dict[Graph | str, _Printed], varying: bool
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
-    """Compile the C source of fused regions; return region key -> its library, or its failure."""
+    """Compile the C source of fused regions; return region key -> its library, or its failure.
+
+    `varying` says that the same regions will follow with other sizes.
+    """
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -106,11 +110,30 @@ def _built(
         text = "\n".join(printed[key].function.text for key in file)
         sources.append(toolchain.Source(text, C.prelude_for, C.version()))
     libraries: dict[Graph | str, toolchain.Library | toolchain.BuildFailure] = {}
-    for file, library in zip(files, toolchain.build_all(sources), strict=True):
+    built = _built_once(sources) if varying else toolchain.build_all(sources)
+    for file, library in zip(files, built, strict=True):
         if isinstance(library, toolchain.BuildFailure):
             _warn(library.reason)
         libraries.update(dict.fromkeys(file, library))
     return libraries
+
+
+def _built_once(
+    sources: Sequence[toolchain.Source],
+) -> list[toolchain.Library | toolchain.BuildFailure]:
+    """Return the libraries of sources, of which equal ones with other numbers are compiled once."""
+    found: list[toolchain.Library | toolchain.BuildFailure | None] = []
+    for source in sources:
+        sized = generalised(source.text)
+        library = None
+        if sized is not None:
+            library = build_sized(source, sized)
+            if isinstance(library, toolchain.BuildFailure):
+                refuse(sized)
+                library = None
+        found.append(library)
+    rest = iter(toolchain.build_all([s for s, b in zip(sources, found) if b is None]))
+    return [next(rest) if library is None else library for library in found]
 
 
 def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]:

@@ -14,7 +14,7 @@ from .movement import dense
 if TYPE_CHECKING:
     from ._native import CFunction
     from .kernels import Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 
 def _rows(name: str, function: CFunction, add: int = 0) -> None:

@@ -21,7 +21,7 @@ from duograph.errors import ArgumentValueError, IndexRangeError, LabelRangeError
 
 from . import memory
 from ._native import ffi, lib
-from .native_program import CALL, Native, NativeCall
+from .native_call import CALL, Native, NativeCall
 from .signals import raise_stopped
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ._native import CData, CFunction
     from .kernels import Padding, Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 # Output channels of a group from which on vectors of channels are full enough.
 NARROW = 16

@@ -15,7 +15,7 @@ import numpy as np
 from . import memory
 from ._native import ffi, lib
 from .kernels import call, fail, kernel, plan, split
-from .native_program import VARIADIC, Native, NativeCall
+from .native_call import VARIADIC, Native, NativeCall
 
 if TYPE_CHECKING:
     from duograph.dtype import DType

@@ -7,14 +7,12 @@ bytecode: the builder of the kernel knew of it and named a C function without it
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
-from duograph.backend.prepared import HandleFunction, LinkedProgram, PreparedCall
+from duograph.backend.prepared import HandleFunction, LinkedProgram
 from duograph.backend.program import (
     Alias,
     Choice,
@@ -31,39 +29,16 @@ from duograph.types import BOOL, FLOAT, INT, STACK, HostType, TensorType
 
 from . import memory
 from ._native import ffi, lib
+from .native_call import CALL, LIST, Code, Native, NativeCall
 
 if TYPE_CHECKING:
     from ._native import CData
-    from .convolution_chains import Stage
     from .memory import Maker
 
     # From operand and result pointers to nothing; raises what went wrong.
     Start: TypeAlias = Callable[[tuple[CData, ...]], None]
 
 
-class Code(enum.IntEnum):
-    """Operation codes of the bytecode that native/program.c interprets."""
-
-    CALL = 0
-    LIST = 1
-    VARIADIC = 2
-    COPY = 3
-    ALIAS = 4
-    RESET = 5
-    ROTATE = 6
-    JUMP_IF_ZERO = 7
-    JUMP = 8
-    LOOP_BACK = 9
-    SWITCH = 10
-    STACK_NEW = 11
-    STACK_PUSH = 12
-    STACK_POP = 13
-    STACK_HAS_FRAME = 14
-    END = 15
-
-
-# The forms of a kernel's arguments; see `Native`.
-CALL, LIST, VARIADIC = Code.CALL, Code.LIST, Code.VARIADIC
 # Python's numbers as native/scalar.c knows them, and memory for one.
 KINDS = {BOOL: 0, INT: 1, FLOAT: 2}
 C_TYPES = {BOOL: "uint8_t[1]", INT: "int64_t[1]", FLOAT: "double[1]"}
@@ -76,81 +51,6 @@ FUNCTIONS = (
 MOST = 10
 # Times of kernels that a program stores before it hands them over; a loop may run for long.
 TIMES = 64
-
-
-class Native(NamedTuple):
-    """The C function behind a prepared kernel call, with its constants and calling convention.
-
-    Attributes:
-        function: its name in the compiled module.
-        constants: pointer to the struct that is its first argument; owns the struct.
-        form: its further arguments. CALL: the results, then the operands, each a pointer. VARIADIC:
-            a result, and an array of the operands. LIST: one array of the operands, then the
-            results.
-        failed: function of an error code other than 0 that raises. None: the C function returns no
-            code.
-    """
-
-    function: str
-    constants: CData
-    form: Code = CALL
-    failed: Callable[[int], NoReturn] | None = None
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class NativeCall(PreparedCall):
-    """A prepared kernel call of the CPU backend.
-
-    Attributes:
-        native: the C function behind it; None: the call cannot be part of a bytecode program.
-        stage: if it is a convolution that `convolution_chains.join` can append to another one, its
-            description; else None.
-    """
-
-    native: Native | None = None
-    stage: Stage | None = None
-
-
-def keep(pointer: CData, owner: object) -> CData:
-    """Return a copy of a C pointer that keeps `owner`, the owner of the memory, alive."""
-    return ffi.gc(pointer, functools.partial(_drop, owner))
-
-
-def _drop(owner: object, pointer: CData) -> None:
-    """Do nothing, as the destructor of a C pointer that `keep` made.
-
-    The pointer holds this function with its owner, and releases both when it is deleted.
-    """
-
-
-def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
-    """Return a Python function of operand handles that allocates results and calls a C kernel.
-
-    The kernel has the LIST form: one array of operands, then the results.
-    """
-    makers = [memory.maker(r.nbytes, name) for r in results]
-    run, constants, failed = getattr(lib, native.function), native.constants, native.failed
-    assert failed is not None
-    if len(makers) == 1:
-        (make,) = makers
-
-        def one(*handles: CData) -> CData:
-            out = make()
-            code = run(constants, (*handles, out))
-            if code:
-                failed(code)
-            return out
-
-        return one
-
-    def several(*handles: CData) -> tuple[CData, ...]:
-        outputs = tuple([make() for make in makers])
-        code = run(constants, (*handles, *outputs))
-        if code:
-            failed(code)
-        return outputs
-
-    return several
 
 
 class _Assembler:

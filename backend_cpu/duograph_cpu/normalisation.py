@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ._native import CFunction
     from .kernels import Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 
 def _softmax(name: str, function: CFunction) -> None:

@@ -14,7 +14,7 @@ from .kernels import call, kernel, plan
 if TYPE_CHECKING:
     from ._native import CFunction
     from .kernels import Builder, Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 
 def _step(name: str, function: CFunction, scalars: int) -> Builder:

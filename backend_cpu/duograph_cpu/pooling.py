@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ._native import CData, CFunction
     from .kernels import Padding, Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 
 class Window(NamedTuple):

@@ -16,7 +16,7 @@ from .movement import dense
 if TYPE_CHECKING:
     from ._native import CFunction
     from .kernels import Types
-    from .native_program import NativeCall
+    from .native_call import NativeCall
 
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "all": 4, "any": 5}
 

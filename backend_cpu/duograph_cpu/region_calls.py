@@ -20,7 +20,7 @@ from . import memory
 from ._native import ffi, lib
 from .convolution_chains import Affine, Stage, join
 from .kernels import fail as fail_kernel
-from .native_program import LIST, Native, NativeCall, keep, list_call
+from .native_call import LIST, Native, NativeCall, keep, list_call
 
 if TYPE_CHECKING:
     from duograph.backend.codegen.c_regions import PrintedRegion

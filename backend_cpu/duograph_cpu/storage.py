@@ -12,7 +12,7 @@ import numpy as np
 
 from . import memory
 from ._native import ffi
-from .native_program import NativeCall
+from .native_call import NativeCall
 
 if TYPE_CHECKING:
     from duograph.types import TensorType

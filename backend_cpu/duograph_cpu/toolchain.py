@@ -25,7 +25,7 @@ from duograph.backend import disk_cache
 from duograph.backend.locks import new_lock
 
 from ._native import ffi, lib
-from .native_program import keep
+from .native_call import keep
 
 if TYPE_CHECKING:
     from ._native import CData
@@ -102,7 +102,7 @@ class Library:
     """A loaded shared library of compiled functions, unloaded after its last reference is gone.
 
     Each function that `function` returns holds such a reference. A C struct that stores a
-    function's address must keep that Python object alive (`native_program.keep`), since a stored
+    function's address must keep that Python object alive (`native_call.keep`), since a stored
     address is only a number.
     """
 

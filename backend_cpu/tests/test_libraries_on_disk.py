@@ -68,7 +68,7 @@ def test_eight_concurrent_processes(tmp_path):
     start += [str(time.time() + 3), DOUBLE]
     running = [subprocess.Popen(start, stderr=subprocess.PIPE, text=True) for _ in range(8)]
     for process in running:
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
     left = sorted(os.listdir(tmp_path / "cache"))
     assert not [n for n in left if n.startswith(".new")]

@@ -326,14 +326,14 @@ def test_compiler_that_does_not_start(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("deaf", ["", "trap '' TERM; "])
 def test_compiler_that_hangs(fake, tmp_path, monkeypatch, deaf):
-    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
+    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "1")
     calls = fake(f'{deaf}sleep 1000 & echo $! > "{tmp_path}/pid"; wait')
     start = time.monotonic()
     failure = toolchain.build(DOUBLE)
     assert time.monotonic() - start < 500, "the compiler would sleep for 1000 s"
-    assert "did not finish within 0.3 s (DUOGRAPH_CC_TIMEOUT)" in failure.reason
+    assert "did not finish within 1 s (DUOGRAPH_CC_TIMEOUT)" in failure.reason
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):  # what the compiler had started was stopped with it
+    for _ in range(2000):  # what the compiler had started was stopped with it
         if not alive(pid):
             break
         time.sleep(0.05)
@@ -355,7 +355,7 @@ def alive(pid):
 
 
 def test_compiler_that_hangs_on_version(tmp_path, monkeypatch):
-    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
+    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "1")
     path = tmp_path / "cc"
     path.write_text("#!/bin/sh\nsleep 1000\n")
     path.chmod(0o755)
@@ -389,12 +389,12 @@ def test_interrupt_stops_the_compiler(tmp_path):
         [sys.executable, "-c", code], env={**os.environ, "CC": str(path)}, stderr=subprocess.PIPE
     )
     pid_file = tmp_path / "pid"
-    for _ in range(400):
+    for _ in range(6000):
         if pid_file.exists() and pid_file.read_text().strip():
             break
         time.sleep(0.05)
     pid = int(pid_file.read_text())
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=300)
     assert b"KeyboardInterrupt" in err
     assert not alive(pid)

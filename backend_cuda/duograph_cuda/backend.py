@@ -8,11 +8,11 @@ attention, if these libraries are installed. The core calls the methods of `Cuda
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from duograph.backend.costs import Costs
+from duograph.backend.costs import Costs, FusionLimits
 from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
 from duograph.backend.grid.index_errors import IndexRecord
 from duograph.backend.locks import new_lock
@@ -21,10 +21,24 @@ from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL, float32
 from duograph.errors import DeviceError
+from duograph.ir.graph import Graph
 from duograph.op import Op
 from duograph.types import Shape, TensorType
 
-from . import attention, channels, cublaslt, cudnn, exchange, lines, rows, sorting, tuning
+from . import (
+    attention,
+    channels,
+    cublaslt,
+    cudnn,
+    exchange,
+    lines,
+    matmul_epilogues,
+    padded_operands,
+    pitch,
+    rows,
+    sorting,
+    tuning,
+)
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .cudnn_operations import CONVOLUTIONS, OPERATIONS
@@ -39,7 +53,7 @@ __all__ = ["Cuda"]
 # Name of our own kernels among the ways to compute a convolution.
 OWN = "own kernels"
 
-COSTS = Costs(compare_labels=True)
+COSTS = Costs(fusion=FusionLimits(max_recomputed=4), compare_labels=True)
 
 
 class Cuda(GridBackend):
@@ -54,6 +68,7 @@ class Cuda(GridBackend):
         **sorting.KERNELS,
         **lines.KERNELS,
         **attention.KERNELS,
+        **pitch.KERNELS,
     }
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed.union(rows.KERNELS, ("batch_norm_train", "batch_norm_grad"))
@@ -72,6 +87,7 @@ class Cuda(GridBackend):
         self._open: dict[int, CudaDevice] = {}
         self._driver: Driver | None = None
         self._queues: dict[int, Queues] = {}
+        self.passes = (self.use_cublaslt,)
 
     def available(self) -> str | None:
         return problem()
@@ -173,6 +189,27 @@ class Cuda(GridBackend):
         if not isinstance(plan, Plan) or sum(plan.scratch) > cudnn.WORKSPACE:
             return False
         return any(isinstance(launch, cublaslt.Called) for launch in plan.launches)
+
+    def use_cublaslt(self, graph: Graph) -> Graph:
+        """Graph pass: prepare matmuls for cuBLASLt, if it is there: epilogues, aligned rows."""
+        device = next(iter(self._open.values()), None) or self.device(0)
+        library = device.library()
+        if isinstance(library, str):
+            return graph
+        graph = matmul_epilogues.form_epilogues(graph, library)
+        return padded_operands.pad_operands(graph)
+
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
+        device = self.device(device_id)
+        found = [matmul_epilogues.prepared(self, device, body) for body in regions]
+        others = [body for body, call in zip(regions, found) if call is None]
+        compiled = iter(super().compile(others, device_id))
+        return [next(compiled) if call is None else call for call in found]
+
+    def region_source(self, region: Graph, device_id: int) -> str | None:
+        if any(node.op.name == "matmul" for node in region.nodes):
+            return None  # a call of cuBLASLt
+        return super().region_source(region, device_id)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         build = functools.partial(super().launcher, device, name)

@@ -7,6 +7,12 @@ and its rows are our columns.
 Tensor cores need rows that begin at multiples of 16 bytes. Large matrices with other rows are
 copied so that their rows do (`_aligned`).
 
+The library can also apply an epilogue to each element of a result before it stores it (`Epilogue`):
+`matmul_epilogues` asks for it in compiled functions.
+
+With DUOGRAPH_CUDA_TUNE=1 the algorithms that the library proposes are timed, and the fastest is
+taken (`tuning`).
+
 DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces cuda-pathfinder's
 """
 
@@ -23,7 +29,9 @@ from duograph.backend.grid import Launch
 from duograph.backend.grid.matmul_operands import Matmul, Matrices
 from duograph.backend.grid.strides import merged
 from duograph.dtype import DType, bfloat16, float16, float32, float64
+from duograph.errors import DeviceError
 
+from . import tuning
 from .pitch import BYTES, copy_rows
 from .products import uses_tf32
 from .sources import text
@@ -31,7 +39,10 @@ from .sources import text
 if TYPE_CHECKING:
     from .device import CudaDevice
 
-__all__ = ["Called", "Library", "find"]
+__all__ = [
+    "ALIGNED", "BIAS", "GELU", "GELU_GRADIENT", "GELU_SAVED", "Called", "Epilogue", "Library",
+    "find", "pays",
+]  # fmt: skip
 
 TYPES = {
     float32: "CUDA_R_32F",
@@ -39,6 +50,8 @@ TYPES = {
     float16: "CUDA_R_16F",
     bfloat16: "CUDA_R_16BF",
 }
+# Algorithms that are timed where the user asks for it.
+MOST_CANDIDATES = 8
 # NVIDIA's recommendation for the newest devices; allocated from the pool for the time of a call.
 WORKSPACE = 32 << 20
 OLDEST = 110000
@@ -84,11 +97,38 @@ class Refused(Exception):
     """Raised if cuBLASLt fails or cannot compute a matmul; the message is the reason."""
 
 
+class Epilogue(NamedTuple):
+    """What cuBLASLt computes from each element of a matmul's sum before it rounds and stores it.
+
+    Attributes:
+        kind: the constant that the library has for it.
+        pointers: the attributes of the matmul that are pointers to what it also reads or writes.
+        saves: whether it also stores another matrix of the result's shape.
+    """
+
+    kind: str
+    pointers: tuple[str, ...]
+    saves: bool = False
+
+
+_VECTOR = "CUBLASLT_MATMUL_DESC_BIAS_POINTER"
+_MATRIX = "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER"
+# Adds a vector of one element per column.
+BIAS = Epilogue("CUBLASLT_EPILOGUE_BIAS", (_VECTOR,))
+# Adds such a vector and applies gelu, approximated by tanh; the second also stores what gelu reads.
+GELU = Epilogue("CUBLASLT_EPILOGUE_GELU_BIAS", (_VECTOR,))
+GELU_SAVED = Epilogue("CUBLASLT_EPILOGUE_GELU_AUX_BIAS", (_VECTOR, _MATRIX), saves=True)
+# Multiplies by the derivative of gelu at the elements of a matrix.
+GELU_GRADIENT = Epilogue("CUBLASLT_EPILOGUE_DGELU", (_MATRIX,))
+
+
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
     """A matmul launch that calls cuBLASLt; as a `Launch`, it describes our own kernel for the same.
 
-    Our own kernel runs if a call of the library fails.
+    Our own kernel runs if a call of the library fails. With an epilogue there is none, and a call
+    that fails raises DeviceError; its buffers are x, y, those of the epilogue's pointers, and the
+    result.
 
     Attributes:
         chosen: the library's algorithm.
@@ -163,10 +203,10 @@ class Library:
             )
         return made
 
-    def choose(self, product: Matmul) -> _Chosen | None:
+    def choose(self, product: Matmul, epilogue: Epilogue | None = None) -> _Chosen | None:
         """Return the algorithm that cuBLASLt selects for a matmul, or None if it has none.
 
-        The answer is cached by sizes, strides and dtypes.
+        The answer is cached by sizes, strides, dtypes and epilogue.
         """
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (
@@ -187,10 +227,10 @@ class Library:
             (o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps)
         )
         dtypes = (x.dtype, dtype)
-        key = (product.sizes, count, parts, dtypes, uses_tf32())
+        key = (product.sizes, count, parts, dtypes, uses_tf32(), epilogue)
         if key not in self._chosen:
             try:
-                self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtypes)
+                self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtypes, epilogue)
             except Refused:  # no algorithm within the workspace
                 self._chosen[key] = None
         return self._chosen[key]
@@ -273,6 +313,11 @@ def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second
     raise Refused("a matrix with steps along both axes")
 
 
+def pays(work: int, copied: int) -> bool:
+    """Return whether copies of `copied` elements pay for a matmul of `work` multiplications."""
+    return work >= max(LEAST_WORK, WORK_PER_COPY * copied)
+
+
 def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
     """Return the matrices of a matmul of `work` multiplications, with copies where they pay.
 
@@ -283,7 +328,7 @@ def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
     axes = {m.axes[0] for m in matrices if m.pitch * m.dtype.itemsize % BYTES}
     narrow = matrices[0].dtype.itemsize == 2 or (matrices[0].dtype is float32 and uses_tf32())
     copied = sum(m.across * m.lines for m in matrices if axes & {*m.axes})
-    if not narrow or work < max(LEAST_WORK, WORK_PER_COPY * copied):
+    if not narrow or not pays(work, copied):
         return list(matrices)
 
     def copy(m: _Matrix) -> _Matrix:
@@ -305,9 +350,10 @@ class _Chosen:
         parts: for x and y, the strides in elements between lines, along the depth and between
             matrices.
         dtypes: dtype of the operands, and of the result.
+        epilogue: what is computed from each element of the result, if anything.
 
     Raises:
-        Refused: the library has no algorithm.
+        Refused: the library has no algorithm, or matrices would have to be copied for an epilogue.
     """
 
     def __init__(
@@ -317,8 +363,12 @@ class _Chosen:
         count: int,
         parts: tuple[Any, ...],
         dtypes: tuple[DType, DType],
+        epilogue: Epilogue | None = None,
     ) -> None:
         m, n, depth = sizes
+        self.what = f"cuBLASLt {library.version} {sizes} {count} {parts} {dtypes} {epilogue}"
+        self.epilogue, self.count = epilogue, count
+        self.pointers: list[int] = []  # attributes that are set for each call
         self.library, ffi, c = library, library.ffi, library.functions
         dtype = dtypes[0]
         wide = dtype is float64
@@ -344,6 +394,8 @@ class _Chosen:
             library.layout(o.dtype, *o.given, count, step)
             for o, step in zip(self.matrices, (y_matrix, x_matrix, n * m))
         ]
+        if epilogue is not None:
+            self._add_epilogue(epilogue, n)
         preference = library.made("cublasLtMatmulPreferenceCreate")
         most, schemes = (
             c.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -354,8 +406,9 @@ class _Chosen:
         only = c.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
         library.set("MatmulPreference", preference, schemes, "uint32_t", only)
         a, b, d = self.layouts
-        self.result = ffi.new("cublasLtMatmulHeuristicResult_t *")
-        found = ffi.new("int *")
+        most_found = MOST_CANDIDATES if tuning.wanted() else 1
+        proposed = ffi.new("cublasLtMatmulHeuristicResult_t[]", most_found)
+        count_found = ffi.new("int *")
         library.call(
             "cublasLtMatmulAlgoGetHeuristic",
             library.handle,
@@ -365,13 +418,32 @@ class _Chosen:
             d,
             d,
             preference,
-            1,
-            self.result,
-            found,
+            most_found,
+            proposed,
+            count_found,
         )
-        if not found[0] or self.result.state:
+        self.results = [proposed[k] for k in range(count_found[0]) if not proposed[k].state]
+        if not self.results:
             raise Refused("there is no algorithm")
+        self.proposed = proposed  # owns the memory of the results
         self.one, self.zero = (ffi.new("double *" if wide else "float *", v) for v in (1, 0))
+
+    def _add_epilogue(self, epilogue: Epilogue, n: int) -> None:
+        """Set the attributes of a matmul with an epilogue; its pointers are set for each call.
+
+        `n` is the number of columns.
+        """
+        library, c = self.library, self.library.functions
+        if any(m.copy is not None for m in self.matrices):
+            raise Refused("an epilogue of matrices that are copied")
+        kind = getattr(c, epilogue.kind)
+        library.set("MatmulDesc", self.desc, c.CUBLASLT_MATMUL_DESC_EPILOGUE, "uint32_t", kind)
+        self.pointers = [getattr(c, name) for name in epilogue.pointers]
+        for pointer in self.pointers:  # the choice depends on their alignment
+            library.set("MatmulDesc", self.desc, pointer, "uint64_t", 256)
+        if _MATRIX in epilogue.pointers:
+            pitch = c.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
+            library.set("MatmulDesc", self.desc, pitch, "int64_t", n)
 
     def launcher(
         self,
@@ -382,11 +454,15 @@ class _Chosen:
     ) -> Callable[..., None]:
         """Return a function of the buffers of x, y and the result that runs a matmul by cuBLASLt.
 
+        With an epilogue, the buffers of its pointers come before the result's.
+
         If a call fails, it warns once and launches `own`, our own kernel, from then on. `build`
         returns a function that runs a launch.
         """
         y_matrix, x_matrix, result = self.matrices
-        run = self._call(device, name)
+        run = self._fastest(device, name)
+        if self.epilogue is not None:
+            return self._with_epilogue(run, name)
         x_copy, y_copy = [
             None if m.copy is None else build(m.to_copy()) for m in (x_matrix, y_matrix)
         ]
@@ -419,25 +495,61 @@ class _Chosen:
 
         return launch
 
-    def _call(self, device: CudaDevice, name: str) -> Callable[..., str | None]:
-        """Return a function of the buffers of x, y and the result that calls the library.
+    def _with_epilogue(self, run: Callable[..., str | None], name: str) -> Callable[..., None]:
+        """Return the function that runs a matmul with an epilogue; `run` calls the library."""
 
-        The buffers are those passed to cuBLASLt: copies where there are any. It returns None, or
-        the name of the status if the call failed.
+        def launch(x: Any, y: Any, *others: Any) -> None:
+            *pointers, out = others
+            problem = run(x, y, out, *pointers)
+            if problem is not None:
+                raise DeviceError(
+                    f"{name}: cublasLtMatmul with {self.epilogue and self.epilogue.kind} gave "
+                    f"{problem}; DUOGRAPH_CUDA_CUBLASLT=0 computes without the library"
+                )
+
+        return launch
+
+    def _fastest(self, device: CudaDevice, name: str) -> Callable[..., str | None]:
+        """Return a function of buffers that calls the library with the algorithm to use.
+
+        That is the library's first proposal, or the fastest of all if the user asks for timing.
+        """
+        if not tuning.wanted() or len(self.results) < 2:
+            return self._call(device, name, self.results[0])
+
+        def call(index: str) -> Callable[..., str | None] | None:
+            known = index.isdigit() and int(index) < len(self.results)
+            return self._call(device, name, self.results[int(index)]) if known else None
+
+        y_matrix, x_matrix, result = [m.nbytes * self.count for m in self.matrices]
+        sizes = [x_matrix, y_matrix, result, *(result for _ in self.pointers)]
+        candidates = ((str(k), self._call(device, name, r)) for k, r in enumerate(self.results))
+        found = tuning.fastest(device, self.what, candidates, call, sizes)
+        return found or self._call(device, name, self.results[0])
+
+    def _call(self, device: CudaDevice, name: str, result: Any) -> Callable[..., str | None]:
+        """Return a function of buffers that calls the library with one of its algorithms.
+
+        The buffers are those passed to cuBLASLt for x, y and the result, copies where there are
+        any, and those of the epilogue's pointers. The function returns None, or the name of the
+        status if the call failed.
         """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts
-        workspace = int(self.result.workspaceSize)
+        workspace, algorithm = int(result.workspaceSize), ffi.addressof(result, "algo")
         main = ffi.cast("void *", int(device.main))
 
         def at(handle: Any) -> Any:
             return ffi.cast("void *", handle.pointer)
 
-        def call(x: Any, y: Any, out: Any) -> str | None:
+        def call(x: Any, y: Any, out: Any, *pointers: Any) -> str | None:
             room = device.allocate(workspace, name)
             several = device.queues is not None
             stream = ffi.cast("void *", int(device.stream)) if several else main
             with device.inside:
+                for attribute, handle in zip(self.pointers, pointers, strict=True):
+                    address = int(handle.pointer)
+                    library.set("MatmulDesc", self.desc, attribute, "uint64_t", address)
                 status = library.functions.cublasLtMatmul(
                     library.handle,
                     self.desc,
@@ -451,7 +563,7 @@ class _Chosen:
                     d,
                     at(out),
                     d,
-                    ffi.addressof(self.result, "algo"),
+                    algorithm,
                     at(room),
                     workspace,
                     stream,

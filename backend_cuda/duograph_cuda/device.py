@@ -239,6 +239,7 @@ class CudaDevice(GridDevice):
         if int(before):
             driver.call("cuCtxSetCurrent", before)
         self._problem: str | None = None
+        self._interruption: Exception | None = None
         self.gate = Gate(
             driver.address("cuCtxGetCurrent"),
             driver.address("cuCtxSetCurrent"),
@@ -279,8 +280,22 @@ class CudaDevice(GridDevice):
         self._problem = text
         self.gate.blocked = True
 
+    def interrupt(self, error: Exception) -> None:
+        """Let all later uses of the device raise an error: what work it has done is not certain.
+
+        Any thread may call it, also while another one waits for the device.
+        """
+        self._interruption = error
+        self.problem = str(error)
+
     def refuse(self) -> None:
-        """Raise DeviceError with the reason why the device cannot be used any more."""
+        """Raise DeviceError with the reason why the device cannot be used any more.
+
+        Raises:
+            Exception: that of `interrupt`.
+        """
+        if self._interruption is not None:
+            raise self._interruption
         raise DeviceError(f"{self.name}: {self.problem}")
 
     def failed(self, code: Any, what: str) -> NoReturn:
@@ -429,6 +444,8 @@ class CudaDevice(GridDevice):
                 "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
             )
         self.checked("copy_out", "cuStreamSynchronize", self.stream)
+        if self._interruption is not None:  # meanwhile
+            self.refuse()
         del unused
         self.take_back()
         return out
@@ -439,6 +456,8 @@ class CudaDevice(GridDevice):
             self.checked("synchronize", "cuStreamSynchronize", self.main)
         else:
             self.queues.synchronize()
+        if self._interruption is not None:
+            self.refuse()
         del unused
         self.take_back()
 

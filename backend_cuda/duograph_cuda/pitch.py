@@ -7,13 +7,17 @@ them a matmul takes six times as long, so a copy pays for large matrices.
 
 from __future__ import annotations
 
-from duograph.backend.grid import Launch
+import math
+from typing import Any
+
+from duograph.backend.grid import GridDevice, Launch, Plan
 from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import DType, int64
+from duograph.types import TensorType
 
 from .sources import text
 
-__all__ = ["BYTES", "copy_rows"]
+__all__ = ["BYTES", "KERNELS", "copy_rows"]
 
 # Pitches and base addresses that are multiples of it are aligned; also the bytes of a store.
 BYTES = 16
@@ -48,3 +52,29 @@ def copy_rows(
     scalars = tuple([(int64, n) for n in numbers])
     groups = (ceil_div(stores, THREADS), min(to_rows, MOST_ROWS), 1)
     return Launch(source, name, (0, 1), scalars, groups, (THREADS, 1, 1))
+
+
+def _pad_constant(
+    device: GridDevice,
+    types: tuple[TensorType, ...],
+    results: tuple[TensorType, ...],
+    *,
+    low: tuple[int, ...],
+    high: tuple[int, ...],
+    value: Any,
+) -> Plan | None:
+    """Return the launch plan of padding with zeros at the end of a matrix's rows and columns.
+
+    Leading axes that are not padded count as rows. None: another kind of padding.
+    """
+    (x,), (out,) = types, results
+    zero = value == 0 and math.copysign(1.0, value) > 0
+    if x.ndim < 2 or any(low) or any(high[:-2]) or not zero or x.dtype.itemsize > 8:
+        return None
+    if (x.ndim > 2 and high[-2]) or 0 in out.shape:
+        return None
+    sizes = [(math.prod(t.shape[:-1]), t.shape[-1]) for t in (x, out)]
+    return Plan((copy_rows(x.dtype, *sizes[0], sizes[0][1], *sizes[1], sizes[1][1]),))
+
+
+KERNELS: dict[str, Any] = {"pad_constant": _pad_constant}

@@ -2,6 +2,7 @@
  *
  * It refuses what the library would refuse, and computes from nothing but what it was told. What the backend passes is
  * therefore seen twice: in the statuses, and in the numbers. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,17 @@ enum { OK, NOT_INITIALIZED = 1, INVALID = 7, EXECUTION_FAILED = 13, NOT_SUPPORTE
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 enum { WORKSPACE = 640 };
 
-typedef struct { int magic, compute, scale, turned[2]; } desc;
+typedef struct { int magic, compute, scale, turned[2], epilogue; uint64_t bias, aux; int64_t aux_ld; } desc;
 typedef struct { int magic, type; uint64_t rows, cols; int64_t ld; int32_t count; int64_t step; } layout;
 typedef struct { int magic; size_t workspace; uint32_t schemes; } preference;
 typedef struct { uint64_t data[8]; } algo;
 typedef struct { algo algo; size_t workspace; int state; float waves; int reserved[4]; } result;
 
-static int calls, heuristics, last_compute;
+enum { BIAS = 4, GELU_BIAS = 36, GELU_AUX_BIAS = 164, DGELU = 192 };
+
+static int calls, heuristics, last_compute, last_epilogue, last_algorithm;
+int fake_epilogue(void) { return last_epilogue; }
+int fake_algorithm(void) { return last_algorithm; }
 int fake_calls(void) { return calls; }
 int fake_heuristics(void) { return heuristics; }
 int fake_compute(void) { return last_compute; }
@@ -42,14 +47,19 @@ int cublasLtMatmulDescCreate(void **made, int compute, int scale) {
     /* only these pairs exist for real matrices */
     if (!((compute == 68 || compute == 77) && scale == R_32F) && !(compute == 70 && scale == R_64F)) return INVALID;
     desc *d = calloc(1, sizeof *d);
-    *d = (desc){1, compute, scale, {0, 0}};
+    *d = (desc){.magic = 1, .compute = compute, .scale = scale, .epilogue = 1};
     *made = d;
     return OK;
 }
 int cublasLtMatmulDescSetAttribute(void *object, int attribute, const void *value, size_t bytes) {
     desc *d = object;
-    if (d->magic != 1 || (attribute != 3 && attribute != 4) || bytes != 4) return INVALID;
-    d->turned[attribute - 3] = *(const int32_t *)value;
+    if (d->magic != 1) return INVALID;
+    if ((attribute == 3 || attribute == 4) && bytes == 4) d->turned[attribute - 3] = *(const int32_t *)value;
+    else if (attribute == 7 && bytes == 4) d->epilogue = *(const int32_t *)value;
+    else if (attribute == 8 && bytes == 8) d->bias = *(const uint64_t *)value;
+    else if (attribute == 11 && bytes == 8) d->aux = *(const uint64_t *)value;
+    else if (attribute == 12 && bytes == 8) d->aux_ld = *(const int64_t *)value;
+    else return INVALID;
     return OK;
 }
 int cublasLtMatrixLayoutCreate(void **made, int type, uint64_t rows, uint64_t cols, int64_t ld) {
@@ -91,18 +101,28 @@ static int fits(const desc *d, const layout *a, const layout *b, const layout *c
            n == c->cols && a->type == b->type && (a->type == c->type || (c->type == R_32F && a->type > R_64F)) && (a->type == R_64F) == wide &&
            (d->compute != 77 || a->type == R_32F) && a->count == c->count && b->count == c->count;
 }
+/* whether the pointers and the pitch that an epilogue needs are set, and aligned as the manual wants them */
+static int ends(const desc *d, const layout *c) {
+    const int adds = d->epilogue & 4, saves = d->epilogue & 128;
+    if (d->epilogue == 1) return 1;
+    if (d->epilogue != BIAS && d->epilogue != GELU_BIAS && d->epilogue != GELU_AUX_BIAS && d->epilogue != DGELU) return 0;
+    return c->count == 1 && (!adds || (d->bias && d->bias % 16 == 0)) &&
+           (!saves || (d->aux && d->aux % 16 == 0 && d->aux_ld >= (int64_t)c->rows && d->aux_ld % 8 == 0));
+}
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *d, void *a, void *b, void *c, void *c2, void *p, int wanted,
                                    result *found, int *count) {
     heuristics++;
     *count = 0;
-    if (handle != (void *)0x17 || wanted != 1 || c != c2 || ((preference *)p)->magic != 3) return INVALID;
-    if (!fits(d, a, b, c)) return INVALID;
+    if (handle != (void *)0x17 || wanted < 1 || c != c2 || ((preference *)p)->magic != 3) return INVALID;
+    if (!fits(d, a, b, c) || !ends(d, c)) return INVALID;
     if (((preference *)p)->schemes != 2 || ((preference *)p)->workspace < WORKSPACE) return INVALID;
     if (((layout *)c)->cols == 13) return NOT_SUPPORTED; /* 13 rows: for a test of what has no algorithm */
-    memset(found, 0, sizeof *found);
-    found->algo.data[5] = 0x2a;
-    found->workspace = WORKSPACE;
-    *count = 1;
+    *count = wanted < 3 ? wanted : 3; /* it proposes three, if so many are wanted */
+    memset(found, 0, (size_t)*count * sizeof *found);
+    for (int k = 0; k < *count; k++) {
+        found[k].algo.data[5] = 0x2a + (uint64_t)k;
+        found[k].workspace = WORKSPACE;
+    }
     return OK;
 }
 
@@ -149,18 +169,26 @@ static void put(void *to, int type, int64_t at, double v) {
 }
 static double scalar(const desc *d, const void *at) { return d->scale == R_64F ? *(const double *)at : *(const float *)at; }
 
+/* gelu with tanh, or its derivative */
+static double gelu(double x, int derivative) {
+    const double a = 0.7978845608028654, b = 0.044715, t = tanh(a * (x + b * x * x * x));
+    return derivative ? 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * a * (1 + 3 * b * x * x) : 0.5 * x * (1 + t);
+}
+
 int cublasLtMatmul(void *handle, void *desc_, const void *alpha, const void *a, void *a_, const void *b, void *b_,
                    const void *beta, const void *c, void *c_, void *out, void *out_, const algo *chosen, void *workspace,
                    size_t bytes, void *stream) {
     const desc *d = desc_;
     const layout *la = a_, *lb = b_, *lc = c_;
-    if (handle != (void *)0x17 || c != out || c_ != out_ || stream != (void *)0x50 || chosen->data[5] != 0x2a) return INVALID;
-    if (!fits(d, la, lb, lc) || bytes < WORKSPACE || !workspace) return INVALID;
+    if (handle != (void *)0x17 || c != out || c_ != out_ || stream != (void *)0x50 || chosen->data[5] - 0x2a > 2) return INVALID;
+    if (!fits(d, la, lb, lc) || !ends(d, lc) || bytes < WORKSPACE || !workspace) return INVALID;
     if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)workspace) % 256) return INVALID; /* as was promised */
     if (lc->rows == 17) return EXECUTION_FAILED; /* 17 columns: for a test of what fails when it runs */
     memset(workspace, 0x5a, bytes);
     calls++;
     last_compute = d->compute;
+    last_epilogue = d->epilogue;
+    last_algorithm = (int)(chosen->data[5] - 0x2a);
     const uint64_t depth = d->turned[0] ? la->rows : la->cols;
     for (int32_t q = 0; q < lc->count; q++)
         for (uint64_t j = 0; j < lc->cols; j++)
@@ -173,7 +201,13 @@ int cublasLtMatmul(void *handle, void *desc_, const void *alpha, const void *a, 
                 }
                 const int64_t at = q * lc->step + (int64_t)(j * lc->ld + i);
                 const double before = scalar(d, beta) ? scalar(d, beta) * get(out, lc->type, at) : 0;
-                put(out, lc->type, at, scalar(d, alpha) * sum + before);
+                const int64_t beside = (int64_t)(j * d->aux_ld + i);
+                double v = scalar(d, alpha) * sum + before;
+                if (d->epilogue & 4) v += get((const void *)d->bias, lc->type, i);
+                if (d->epilogue == GELU_AUX_BIAS) put((void *)d->aux, lc->type, beside, v);
+                if (d->epilogue & 32) v = gelu(v, 0);
+                if (d->epilogue == DGELU) v *= gelu(get((const void *)d->aux, lc->type, beside), 1);
+                put(out, lc->type, at, v);
             }
     return OK;
 }

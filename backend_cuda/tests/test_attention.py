@@ -10,6 +10,7 @@ import os
 import duograph as ms
 import numpy as np
 import pytest
+from amount import FULL, spread
 from duograph.conformance.cases.attention import AXES, attention, attention_gradient
 from duograph.op import OPS
 from duograph_cuda import attention as fused
@@ -17,6 +18,7 @@ from duograph_cuda import attention as fused
 DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
 NEAR = {"float32": 2e-5, "float16": 6e-3, "bfloat16": 4e-2}
 ALL = (-999, 999)
+ALL_PAIRS = FULL or DEVICE != "CUDA-emulated"  # of rows and dtypes
 
 # batch, heads, heads of keys, queries, keys, features, features of values; mask; band; layout
 ROWS = {
@@ -47,8 +49,7 @@ def _there():
         pytest.skip(problem)
 
 
-@pytest.mark.parametrize("dtype", NEAR)
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row, dtype", spread(ROWS, NEAR, 3, ALL_PAIRS))
 def test_attention(row, dtype, monkeypatch):
     (batch, heads, own, queries, keys, width, value_width), mask, (low, high), layout = ROWS[row]
     rng = np.random.default_rng(5)
@@ -90,8 +91,7 @@ def test_attention(row, dtype, monkeypatch):
     assert by_cudnn or len(made) == 3, "the kernels of their own ran, not the composed form"
 
 
-@pytest.mark.parametrize("dtype", NEAR)
-@pytest.mark.parametrize("layout", ["BSND", "SBND"])
+@pytest.mark.parametrize("layout, dtype", spread(["BSND", "SBND"], NEAR, 1, ALL_PAIRS))
 @pytest.mark.parametrize("heads, own, width", [(2, 2, 64), (4, 2, 16), (2, 1, 7)])
 def test_self_attention(heads, own, width, layout, dtype):
     """Query, key and value are parts of one operand; the numbers are those of separate operands."""

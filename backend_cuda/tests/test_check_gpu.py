@@ -51,7 +51,9 @@ def test_a_part_of_a_suite_runs():
 def test_sanitized_kernels_are_a_handful():
     """The expression still names tests: a product, TF32, rows, sums by index, attention."""
     command = [sys.executable, *check_gpu.PYTEST, *check_gpu.SANITIZED, "--collect-only"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=check_gpu.ROOT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(*check_gpu.ON_GPU)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=check_gpu.ROOT)
     found = [line for line in done.stdout.splitlines() if "::" in line]
     for name in (
         "matmul",
@@ -72,7 +74,7 @@ def test_steps_run_and_are_recorded(monkeypatch, tmp_path, capsys):
     commands = {
         "works": Step(["-c", "print('fine')"], 60),
         "fails": Step(["-c", "raise SystemExit(3)"], 60),
-        "hangs": Step(["-c", "print('begun', flush=True); import time; time.sleep(60)"], 2),
+        "hangs": Step(["-ISc", "print('begun', flush=True); import time; time.sleep(600)"], 3),
         "lacks": Step([], 60, before=("no-such-tool",)),
         "conformance-full-1": Step(["-c", "print('first')"], 60),
         "conformance-full-2": Step(["-c", "print('second')"], 60),
@@ -84,7 +86,7 @@ def test_steps_run_and_are_recorded(monkeypatch, tmp_path, capsys):
     assert [line.partition(" in ")[0] for line in outcomes] == [
         "works: passed",
         "fails: FAILED (3)",
-        "hangs: FAILED (stopped after 2 s)",
+        "hangs: FAILED (stopped after 3 s)",
         "lacks: NOT RUN, no-such-tool is not installed",
         "conformance-full-1: passed",
         "conformance-full-2: passed",

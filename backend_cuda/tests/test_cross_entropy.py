@@ -84,3 +84,63 @@ def test_one_kernel_computes_loss_and_gradient():
     step(x, labels)
     text = str(step.explain(x, labels))
     assert "scatter" not in text and "log_softmax" not in text, text
+
+
+def _picked(values, labels):
+    """Return the element of each row at its label."""
+    return ops.nll_loss(values, labels, reduction="none")
+
+
+# What is computed from logits (rows, classes) before one element of each row is read.
+BEFORE = {
+    "log_softmax": lambda x: ops.log_softmax(x, 1),
+    "a row's mean subtracted, squared": lambda x: (x * 2 - x.mean(1, keep_dims=True)) ** 2,
+    "two tensors": lambda x: ops.tanh(x) * ops.exp(x),
+    "a tensor used twice": lambda x: (y := x * 3) * y,
+    "a vector of classes": lambda x: x * 2 + x[0],
+    "a narrower dtype between": lambda x: (x * 2).astype(ms.float16).astype(ms.float32) + 1,
+    "a comparison between": lambda x: ops.select(x > x.mean(1, keep_dims=True), x * 2, x * 3),
+    "from integers": lambda x: (x * 4).astype(ms.int32).astype(ms.float32) * 0.5,
+    "nothing": lambda x: x + 0,
+    "a long chain": lambda x: ops.sin(ops.cos(ops.sin(ops.cos(ops.tanh(x * 2 + 1) - 1) * 3) / 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("shape", [(70, 33), (5, 1031), (9, 5), (3, 40)])
+@pytest.mark.parametrize("name", BEFORE)
+def test_an_element_of_what_is_computed_from_rows(name, shape, level):
+    """The element at the label, and the gradient, are those of op-by-op execution."""
+    rng = np.random.default_rng(1)
+    array = rng.normal(size=shape).astype(np.float32)
+    labels = rng.integers(0, shape[1], shape[0]).astype(np.int32)
+
+    def loss(x, labels):
+        picked = _picked(BEFORE[name](x), labels)
+        return (picked * ops.arange(shape[0])).sum(), picked
+
+    def results(device, compiled):
+        step = ms.value_and_grad(loss, has_aux=True)
+        step = ms.jit(step, jit_level=level) if compiled else step
+        (_, picked), grad = step(ms.Tensor(array, device=device), ms.Tensor(labels, device=device))
+        return picked.asnumpy(), grad.asnumpy()
+
+    for got, want in zip(results(DEVICE, True), results("CPU", False), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_positions_are_counted_in_the_kernel(level):
+    """Rows compared with positions: along the row, along another axis, read elsewhere as well."""
+    array = np.random.default_rng(2).normal(size=(40, 40)).astype(np.float32)
+
+    def f(x):
+        at = ops.arange(40)
+        below = ops.select(at < 7, x, 0 * x)
+        other = ops.select(at.reshape(40, 1) < 7, x, 0 * x)
+        return ops.softmax(below, 1), ops.softmax(other, 1), below.sum(0), at + 1
+
+    want = f(ms.Tensor(array, device="CPU"))
+    got = ms.jit(f, jit_level=level)(ms.Tensor(array, device=DEVICE))
+    for mine, theirs in zip(got, want, strict=True):
+        np.testing.assert_allclose(mine.asnumpy(), theirs.asnumpy(), rtol=2e-6, atol=2e-6)

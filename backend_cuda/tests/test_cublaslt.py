@@ -8,66 +8,25 @@ where the package nvidia-cublas is installed; DUOGRAPH_CUDA_CUBLAS_WHEEL names i
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import itertools
 import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import warnings
 
 import duograph as ms
 import numpy as np
 import pytest
+from cublaslt_fixtures import NAME, WithLibrary, backend, fake, path  # noqa: F401
 from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.op import OPS
 from duograph.types import TensorType
 from duograph_cuda import cublaslt, sources
-from duograph_cuda.emulation.backend import CudaEmulated
 
-HERE = pathlib.Path(__file__).parent
-NAME = "CUDA-with-cuBLASLt"
 NEAR = {"float64": 1e-13, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
-
-
-class WithLibrary(CudaEmulated):
-    """The emulated CUDA backend with the library that DUOGRAPH_CUDA_CUBLASLT names."""
-
-    name = NAME
-    find_library = staticmethod(cublaslt.find)
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
-    out = tmp_path_factory.mktemp("cublaslt") / "libcublasLt.so"
-    source = str(HERE / "fake_cublaslt.c")
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(out), source], check=True)
-    return str(out)
-
-
-@pytest.fixture
-def backend(path, monkeypatch):
-    problem = CudaEmulated().available()
-    if problem is not None:
-        pytest.skip(problem)
-    monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", path)
-    made = WithLibrary()
-    registry.register(BackendSpec(NAME, lambda: made, priority=None))
-    yield made
-    registry.unregister(NAME)
-    for name in ("matmul", "conv", "conv_input_grad", "conv_weight_grad"):
-        OPS[name].forget_calls()
-
-
-@pytest.fixture
-def fake(path):
-    return ctypes.CDLL(path)
 
 
 def _tensors(dtype, *shapes):
@@ -312,7 +271,11 @@ def _numbers():
 
 def test_constants_equal_the_headers(wheel):
     text = "".join((wheel / "include" / n).read_text() for n in ("cublasLt.h", "cublas_api.h"))
-    found = {m[1]: int(m[2], 0) for m in re.finditer(r"\b(CUBLAS\w+) = (0x[0-9a-f]+|\d+)\b", text)}
+    found: dict[str, int] = {}  # a value may be built from those before it, as in A | 128
+    for name, value in re.findall(r"\b(CUBLAS\w+) = \(?([^,()}]+)\)?,", text):
+        terms = [found.get(t.strip(), t.strip()) for t in value.split("|")]
+        if all(isinstance(t, int) or re.fullmatch(r"0x[0-9a-f]+|\d+", t) for t in terms):
+            found[name] = functools.reduce(int.__or__, [int(str(t), 0) for t in terms])
     ours = {k: v for k, v in _numbers().items() if k.startswith("CUBLAS")}
     assert len(ours) > 10
     assert {k: found[k] for k in ours} == ours

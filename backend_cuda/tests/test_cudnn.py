@@ -5,7 +5,7 @@ emulated device.
 from __future__ import annotations
 
 import sys
-import time
+import types
 import warnings
 
 import duograph as ms
@@ -238,12 +238,12 @@ def _chosen(package, kernel=1):
     """Prepare and run a convolution anew; return the plans that ran, and how many were measured."""
     backend = package.backend
     backend.device(0).cudnn()._plans.clear()  # as in another process
-    types = [TensorType.of(s, ms.float32) for s in ((2, 3, 8, 8), (4, 3, kernel, kernel))]
+    operands = [TensorType.of(s, ms.float32) for s in ((2, 3, 8, 8), (4, 3, kernel, kernel))]
     pad = kernel // 2
     package.slow.clear()
-    call = backend.prepare(OPS["conv"], types, {**WINDOW, "padding": ((pad, pad),) * 2}, 0)
+    call = backend.prepare(OPS["conv"], operands, {**WINDOW, "padding": ((pad, pad),) * 2}, 0)
     package.ran.clear()
-    call(*[backend.device(0).allocate(t.nbytes, "operand") for t in types])
+    call(*[backend.device(0).allocate(t.nbytes, "operand") for t in operands])
     return package.ran, len(package.slow)
 
 
@@ -271,14 +271,26 @@ def test_cublaslt_is_preferred_without_tensor_cores(library, monkeypatch):
     assert len(library.calls) == 6
 
 
-def test_measuring(library):
-    device = library.backend.device(0)
+# seconds of a run, the best of earlier ones -> how many runs are measured
+MEASURED = {
+    "fast": (tuning.ROUND / 1000, 1.0, 2 + tuning.ROUNDS * tuning.MOST_CALLS),
+    "some in a round": (tuning.ROUND / 4, 1.0, 2 + tuning.ROUNDS * 4),
+    "slow": (tuning.ROUND * 9, 1.0, 2 + tuning.ROUNDS),
+    "near the best": (1e-3, 4e-4, 2 + tuning.ROUNDS),
+    "far from the best": (1e-3, 3e-4, 2),
+}
+
+
+@pytest.mark.parametrize("case", MEASURED)
+def test_measuring(case, library, monkeypatch):
+    """On a clock of its own, which only runs move."""
+    seconds, best, expected = MEASURED[case]
     runs = []
-    assert 0 < tuning._seconds(device, lambda: runs.append(1), 1.0) < 1
-    assert len(runs) == 2 + tuning.ROUNDS * tuning.MOST_CALLS
-    runs.clear()
-    tuning._seconds(device, lambda: runs.append(time.sleep(0.01)), 1e-5)
-    assert len(runs) == 2, "it is much slower than the best"
+    clock = types.SimpleNamespace(perf_counter=lambda: len(runs) * seconds)
+    monkeypatch.setattr(tuning, "time", clock)
+    taken = tuning._seconds(library.backend.device(0), lambda: runs.append(1), best)
+    assert taken == pytest.approx(seconds)
+    assert len(runs) == expected
 
 
 def test_nothing_is_measured_unless_asked_for(library, monkeypatch):

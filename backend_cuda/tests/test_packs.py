@@ -10,9 +10,11 @@ import os
 import duograph as ms
 import numpy as np
 import pytest
+from amount import FULL, spread
 from duograph import ops
 
 DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
+ALL_PAIRS = FULL or DEVICE != "CUDA-emulated"  # of rows and dtypes, for which kernels are compiled
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int8", "int32", "int64", "bool")
 
 
@@ -64,8 +66,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", SHAPES)
+@pytest.mark.parametrize("case, dtype", spread(SHAPES, DTYPES, 5, ALL_PAIRS))
 def test_elementwise_kernels(case, dtype):
     x, y = (tensor(dtype, *shape, seed=k) for k, shape in enumerate(SHAPES[case]))
     same(lambda x, y: ops.equal(x, y), x, y)
@@ -84,8 +85,9 @@ def test_casts_between_all_widths(dtype, to):
         same(lambda x: x.astype(getattr(ms, to)), x)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32"])
-@pytest.mark.parametrize("case", SHAPES)
+@pytest.mark.parametrize(
+    "case, dtype", spread(SHAPES, ["float32", "bfloat16", "float16", "int32"], 5, ALL_PAIRS)
+)
 def test_fused_regions(case, dtype):
     """One region with an intermediate result and a result of another dtype."""
     x, y = (tensor(dtype, *shape, seed=k) for k, shape in enumerate(SHAPES[case]))
@@ -149,8 +151,9 @@ TRANSPOSES = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64"])
-@pytest.mark.parametrize("case", TRANSPOSES)
+@pytest.mark.parametrize(
+    "case, dtype", spread(TRANSPOSES, ["float32", "bfloat16", "int8", "float64"], 5, ALL_PAIRS)
+)
 def test_transposes(case, dtype):
     shape, perm = TRANSPOSES[case]
     x = ms.Tensor(np.arange(np.prod(shape)).reshape(shape) % 251 - 120, getattr(ms, dtype))
@@ -196,8 +199,7 @@ def extremes(x, y):
 ROWS = (3, 5, 8, 10, 17, 31, 49, 64, 120, 250, 513, 1001, 4096, 9001)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row, dtype", spread(ROWS, ["float32", "bfloat16"], 6, ALL_PAIRS))
 def test_fused_rows(row, dtype):
     """Rows of whole packs, rows that begin in the middle of one, rows shorter and longer than a
     group.
@@ -253,8 +255,10 @@ REDUCED = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int32", "int8", "bool"])
-@pytest.mark.parametrize("case", REDUCED)
+@pytest.mark.parametrize(
+    "case, dtype",
+    spread(REDUCED, ["float32", "bfloat16", "float64", "int32", "int8", "bool"], 4, ALL_PAIRS),
+)
 def test_reductions(case, dtype):
     shape, axis = REDUCED[case]
     x = np.random.default_rng(3).integers(-3, 4, shape)  # sums are exact

@@ -30,7 +30,7 @@ __all__ = ["duograph_collectives", "run_ranks"]
 
 
 class _Shared:
-    """What all rank threads of one run share; `changed` guards it.
+    """State that all rank threads of one run share; the lock `changed` guards it.
 
     Attributes:
         posted: what each rank has posted, by key of the transfer and rank.
@@ -47,19 +47,19 @@ class _Shared:
         self.ended: set[int] = set()
 
     def post(self, key: Any, rank: int, data: Any) -> None:
-        """Add what a rank sends in one transfer."""
+        """Post the data that a rank sends in one transfer, for the receivers to take."""
         with self.changed:
             self.posted.setdefault(key, {})[rank] = data
             self.changed.notify_all()
 
     def returned(self, rank: int) -> None:
-        """Make waits for what this rank has not posted fail."""
+        """Record that a rank's function has returned: waits for what it did not post now fail."""
         with self.changed:
             self.ended.add(rank)
             self.changed.notify_all()
 
     def end(self, reason: str) -> None:
-        """Make all present and later waits fail."""
+        """End the run for a reason: all present and later waits fail with it."""
         with self.changed:
             self.reason = self.reason or reason
             self.changed.notify_all()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -191,8 +192,26 @@ def _flags(mpiexec: str) -> list[str]:
     said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     if "Open MPI" not in said.stdout and "OpenRTE" not in said.stdout:
         return []
+    version = re.search(r"\) (\d+)\.", said.stdout)
+    kind, variable = ("--mca", "orte_tmpdir_base")
+    if version is not None and int(version[1]) >= 5:
+        kind, variable = "--prtemca", "prte_tmpdir_base"
     root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return ["--oversubscribe", *root]
+    return ["--oversubscribe", *root, kind, variable, _own_folder()]
+
+
+def _own_folder() -> str:
+    """Return a new folder for the files by which Open MPI connects the ranks of this start.
+
+    Its own choice is ompi.PID in the folder for temporary files. A launcher that was killed leaves
+    it there, and Open MPI later refuses to start under the same process id: "The PMIx server's
+    listener thread failed to start".
+    """
+    import tempfile  # only to start ranks
+
+    folder = tempfile.mkdtemp(prefix="duograph-run-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @hookimpl

@@ -124,6 +124,7 @@ _NAMES = {
     "lazy_inline": "compiler",
     "no_inline": "compiler",
     "jit_stats": "compiler",
+    "Symbol": "symbol",
     "Layout": "parallel",
     "shard": "parallel",
     "profile": "profiler",

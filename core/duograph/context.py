@@ -155,6 +155,13 @@ def force(device: str | None, mode: int | None) -> None:
     _forced.update({key: getattr(settings, key) for key in wanted})
 
 
+def take_device(index: int) -> None:
+    """Use another device of the same target: that of this rank. `force` does not prevent it."""
+    if "device_id" in _forced:
+        _forced["device_id"] = index
+    set_context(device_id=index)
+
+
 def settle(owner: str, asked: dict[str, Any]) -> dict[str, Any]:
     """Return the options that a program asks for, with those that `force` has set replaced.
 

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from .dims import is_symbolic
+
 __all__ = [
     "DType",
     "bool_",
@@ -323,6 +325,8 @@ def wrapped(value: Any, dtype: DType) -> Any:
     if not dtype.is_integer or not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         return value
     bits = 8 * dtype.itemsize
+    if is_symbolic(value) and 0 <= value and value < 1 << (bits - 1):
+        return value
     found = int(value) & ((1 << bits) - 1)
     return found - (1 << bits) if dtype.kind == "i" and found >> (bits - 1) else found
 

@@ -1,4 +1,4 @@
-"""The definition of an op: its signature, documentation and rules, and how a call finds a kernel.
+"""The definition of an op: its signature, documentation and rules, and its tables of calls.
 
 The families in `ops` define each op once with `@op`. In the signature of the function a parameter
 annotated `Tensor` is an operand, `Tensor | None` an optional operand, and `Sequence[Tensor]` a
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .call_cache import cached_call, clear_cached_calls, exchange, exchange_cached_calls
 from .dtype import DType, float32, promote
@@ -20,21 +20,19 @@ from .errors import (
     ArgumentError,
     ArgumentValueError,
     DTypeError,
-    DuographError,
     GradientError,
     UnsupportedOpError,
 )  # fmt: skip
+from .op_calls import AttributeDict, Function, Operands, make_functions
 from .op_signature import (
     INT_ANNOTATIONS,
     documented,
     freeze,
     has_body,
     parameters_of,
-    plain_call,
     values_of,
 )
 from .runtime_state import runtime_state, thread_state
-from .tracebacks import hide_own_frames
 from .traits import ACCUMULATED, NO_TRAITS, Traits
 from .types import TensorType, elementwise_type
 
@@ -43,17 +41,11 @@ if TYPE_CHECKING:
     from .backend.protocol import Backend
     from .effects import Effect
     from .ir.graph import Graph
-    from .tensor import Tensor
 
 __all__ = ["Op", "op", "OPS", "NO_GRAD"]
 
-# Rules and the functions that apply ops differ in signature from op to op.
-Function: TypeAlias = Callable[..., Any]
 # Attributes by name, with frozen values of any type.
 Attributes: TypeAlias = Mapping[str, Any]
-AttributeDict: TypeAlias = dict[str, Any]
-# Tensors, graph values, Python numbers, and None for an absent optional operand.
-Operands: TypeAlias = tuple[Any, ...]
 
 # Every op by name, filled by the modules that ops/__init__.py lists and by plugins.
 OPS: dict[str, Op] = {}
@@ -67,19 +59,6 @@ class _NoGrad:
 
 
 NO_GRAD = _NoGrad()
-_ABSENT = object()
-
-
-class Builder(Protocol):
-    """Interface of a receiver of op calls: eager mode runs them, a graph builder adds nodes."""
-
-    def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
-
-
-# Tensors made of Python numbers that were operands beside a tensor. The key is the type of that
-# tensor, the class of the number, and the number. Floating zeros are not stored, because 0.0 and
-# -0.0 are equal keys.
-numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
 # Each with the calls of the other form; see `exchange_tables`.
@@ -242,7 +221,7 @@ class Op:
         self._ranged = [
             p for p in self.parameters if p.accepted is not None and p.accepted.fits is not None
         ]
-        self.function = self._make_function(kinds)
+        self.function, self.operator_function = make_functions(self, kinds)
         # Users call `public` under the op's name; `normaliser` replaces it.
         self.public: Function = self.function
         self.has_normaliser = False
@@ -360,105 +339,6 @@ class Op:
 
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         return _op_by_name, (self.name,)
-
-    def _make_function(self, kinds: list[str]) -> Function:
-        """Create the Python function that applies the op, specialised for its kinds of parameters.
-
-        It looks up the prepared call by the operand types, and calls `dispatch` if there is none.
-        Also sets `operator_function`, the variant without keywords, for Python's operators.
-        """
-        if kinds == ["tensor", "tensor"]:
-            return self._make_binary()
-        if kinds == ["tensor"]:
-            return self._make_unary()
-        function = documented(plain_call(self._call_bound), self)
-        if not self.variadic and not self.host:
-            function = cached_call(function)
-        self.operator_function = function
-        return function
-
-    # As `_make_function`, for two tensor operands and no attributes.
-    def _make_binary(self) -> Function:
-        table = self.table
-
-        def binary(x: Any, y: Any) -> Any:
-            if runtime_state.staging:
-                return dispatch(self, (x, y), {})
-            try:
-                call = table[x._type, y._type]
-            except KeyError:
-                call = None
-            except AttributeError:  # a Python number, whose tensor may be stored in `numbers`
-                try:
-                    if hasattr(x, "_type"):
-                        y = numbers[x._type, y.__class__, y]
-                    else:
-                        x = numbers[y._type, x.__class__, x]
-                    call = table.get((x._type, y._type))
-                except (KeyError, TypeError, AttributeError):
-                    call = None
-            if call is None:
-                try:
-                    return dispatch(self, (x, y), {})
-                except DuographError as error:
-                    hide_own_frames(error)
-                    raise
-            return call(x, y)
-
-        call_named = self._call_bound
-
-        def binary_named(
-            x: object = _ABSENT, y: object = _ABSENT, /, *rest: object, **kwargs: object
-        ) -> object:
-            if kwargs or rest or y is _ABSENT:
-                return call_named(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
-            return binary(x, y)
-
-        self.operator_function: Function = binary
-        return documented(binary_named, self)
-
-    # As `_make_function`, for one tensor operand and no attributes.
-    def _make_unary(self) -> Function:
-        table = self.table
-
-        def unary(x: Any) -> Any:
-            if runtime_state.staging:
-                return dispatch(self, (x,), {})
-            try:
-                call = table[x._type]
-            except (KeyError, AttributeError):
-                call = None
-            if call is None:
-                try:
-                    return dispatch(self, (x,), {})
-                except DuographError as error:
-                    hide_own_frames(error)
-                    raise
-            return call(x)
-
-        self.operator_function = unary
-        call_bound = self._call_bound
-
-        def unary_named(x: object = _ABSENT, /, *rest: object, **kwargs: object) -> object:
-            if kwargs or rest or x is _ABSENT:
-                return call_bound(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
-            return unary(x)
-
-        return documented(unary_named, self)
-
-    def _call_bound(self, *args: object, **kwargs: object) -> object:
-        operands, attributes = self.bind(args, kwargs)
-        if runtime_state.staging or (not operands and thread_state.builder is not None):
-            return dispatch(self, operands, attributes)
-        try:
-            call = self.table.get(
-                self.key([None if x is None else x._type for x in operands], attributes)
-            )
-        except (AttributeError, TypeError):
-            call = None
-        if call is None:
-            return dispatch(self, operands, attributes)
-        return call(*operands)
 
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
         """Return the cache key of an op's prepared call for given types and attributes.
@@ -644,26 +524,6 @@ class Op:
 
 def _op_by_name(name: str) -> Op:
     return OPS[name]
-
-
-def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
-    """Pass an op call to the current graph builder or, if there is none, to eager mode.
-
-    The builder is that of the thread; without one, that of the first operand that belongs to a
-    graph; without such an operand, the eager builder.
-    """
-    if attributes:
-        op.check_attributes(attributes)
-        op.use_ints(attributes)
-    builder = thread_state.builder
-    if builder is None:
-        for x in operands:
-            builder = getattr(x, "_builder", None)
-            if builder is not None:
-                break
-        else:
-            builder = runtime_state.eager_builder
-    return builder.apply(op, operands, attributes)
 
 
 def op(

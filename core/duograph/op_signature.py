@@ -20,7 +20,7 @@ from .errors import ArgumentError
 
 __all__ = [
     "Axes", "Axis", "NewAxis", "Number", "Parameter", "documented", "freeze", "has_body",
-    "parameters_of", "plain_call", "values_of",
+    "parameters_of", "values_of",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def freeze(value: Any) -> Any:
 # Annotations of attributes that kernels index with. The public functions normalise what users give;
 # these are the normalised forms, and `Op.check_ranges` checks them against the first operand.
 Axis: TypeAlias = int  # an axis in [0, ndim); 0 for a 0-d operand
-NewAxis: TypeAlias = int  # the place of an axis to add, in [0, ndim]
+NewAxis: TypeAlias = int  # the position of an axis to add, in [0, ndim]
 Axes: TypeAlias = Sequence[int]  # distinct axes in [0, ndim)
 # The annotation of an attribute that becomes an element of any dtype.
 Number: TypeAlias = bool | int | float | complex
@@ -113,7 +113,7 @@ _ACCEPTED = {
     "Sequence[float]": _Accepted("a tuple of numbers", _tuple_of(_is_number)),
     "Pairs": _Accepted("a tuple of pairs of ints", _tuple_of(_pair)),
     "Axis": _Accepted("an axis", _is_int, lambda axis, n: 0 <= axis < (n or 1)),
-    "NewAxis": _Accepted("a place for an axis", _is_int, lambda axis, n: 0 <= axis <= n),
+    "NewAxis": _Accepted("a position for a new axis", _is_int, lambda axis, n: 0 <= axis <= n),
     "Axes": _Accepted(
         "a tuple of distinct axes",
         _ints,
@@ -239,15 +239,6 @@ def has_body(function: Callable[..., object]) -> bool:
     assert isinstance(function, FunctionType)
     # an opcode and its argument are a byte each
     return not _IDLE.issuperset(function.__code__.co_code[::2])
-
-
-def plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a new function that calls `call_bound`; unlike a bound method it can be renamed."""
-
-    def general(*args: object, **kwargs: object) -> object:
-        return call_bound(*args, **kwargs)
-
-    return general
 
 
 def documented(

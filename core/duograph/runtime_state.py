@@ -18,7 +18,8 @@ from ._locks import new_lock
 if TYPE_CHECKING:
     from .autodiff.tape import LeafListener
     from .nn.cell import Cell
-    from .op import Builder, Op
+    from .op import Op
+    from .op_calls import Builder
     from .pages import Page
     from .random_state import Generator
     from .ranks.world import World

@@ -3,7 +3,8 @@
 Assignment in place, `x[i] = v` and methods such as `add_` give the tensor another buffer, so
 buffers saved for gradients never change. This module has construction, conversion to Python and
 NumPy, and device moves; `ops/__init__.py` installs operators and most methods from the op table. It
-must not depend on particular ops.
+must not depend on particular ops. It passes 600 lines because the class has Python's protocols and
+MindSpore's attributes, which cannot be divided.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from .placement import (
     watched,
 )
 from .runtime_state import runtime_state, staged_builder, thread_state
+from .symbol import Symbol
 from .tensor_printing import tensor_html, tensor_text
 from .types import TensorType
 
@@ -154,11 +156,12 @@ class Tensor(TensorMethods):
         if (
             init is None
             and isinstance(shape, (tuple, list))
-            and any(n is None or n == -1 for n in shape)
+            and any(n is None or isinstance(n, Symbol) or n == -1 for n in shape)
         ):
             # a placeholder, for `input_signature` and `set_inputs`; None is a symbolic dimension
             self._type = TensorType.of((0,) * len(shape), dtype or float32)
-            self._init = Placeholder(tuple(None if n == -1 else n for n in shape))
+            declared = (n if isinstance(n, Symbol) or n != -1 else None for n in shape)
+            self._init = Placeholder(tuple(declared))
             self._buf = None
             return
         if init is None:
@@ -588,10 +591,16 @@ def _holds_recorded(data: object) -> bool:
 
 
 class Placeholder:
-    """Marks a tensor that describes a shape and has no data; None is a symbolic dimension."""
+    """Marks a tensor that describes a shape and has no data.
 
-    def __init__(self, shape: tuple[int | None, ...]) -> None:
-        self.shape = shape
+    Attributes:
+        declared: the shape as it was declared; None and a `Symbol` are sizes that vary.
+        shape: the shape with None for all sizes that vary.
+    """
+
+    def __init__(self, declared: tuple[int | Symbol | None, ...]) -> None:
+        self.declared = declared
+        self.shape = tuple([None if isinstance(n, Symbol) else n for n in declared])
 
     def __call__(self, array: Array) -> object:
         raise ArgumentValueError(

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Sequence
 
 from ._locks import new_lock
+from .dims import is_symbolic
 from .dtype import DType
 from .errors import ShapeError
 
@@ -85,8 +86,8 @@ class TensorType:
             found = interned()
             if found is not None:
                 return found
-        shape = tuple(int(n) for n in shape)
-        if shape and min(shape) < 0:
+        shape = tuple([n if is_symbolic(n) else int(n) for n in shape])
+        if any([n < 0 for n in shape]):
             raise ShapeError(f"shape: got {shape}; wanted sizes that are not negative")
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
@@ -235,7 +236,8 @@ def elementwise_type(
     if len(operands) == 1:
         return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
     shape: Shape | None = first.shape
-    if any([t.shape != shape for t in operands]):
+    ndim = len(first.shape)
+    if any([len(t.shape) != ndim or t.shape != shape for t in operands]):
         shape = broadcast_shapes(*(t.shape for t in operands))
     if shape is None:
         shapes = " and ".join(str(t.shape) for t in operands)

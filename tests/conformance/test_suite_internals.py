@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 
 import numpy as np
@@ -14,6 +15,7 @@ from duograph.conformance.cases import all_cases, families
 from duograph.conformance.check import call_text, difference
 from duograph.conformance.gradient import Problem, against_differences
 from duograph.conformance.oracle import on_oracle
+from duograph.conformance.session import Session
 from duograph.conformance.tolerance import EXACT, FORWARD, Tolerance, forward_tolerance
 from duograph.dtype import ALL, float32, float64
 from duograph.op import OPS, rules_changed
@@ -208,3 +210,50 @@ def test_the_page_is_safe_and_self_contained(summary, tmp_path):
     assert page.count("</script>") == 1
     assert "src=" not in page
     assert "@import" not in page
+
+
+# ---- which tests a run has -----------------------------------------------------------------------
+
+
+def _pairs(session, which):
+    return [(case.name, dtype) for case, dtype in which(session)[1]]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_shares_hold_every_case_once(parts):
+    shares = [Session("CPU", True, share=(k, parts)).cases() for k in range(1, parts + 1)]
+    found = [id(case) for share in shares for case in share]
+    assert sorted(found) == sorted(map(id, all_cases()))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_shares_of_make_test_hold_every_case():
+    """On a device whose ops are NumPy, and on one with the kernels of grids."""
+    text = (pathlib.Path(__file__).parents[2] / "Makefile").read_text()
+    shares = dict(re.findall(r"^SHARE_([\w-]+) \?= (\d+/\d+)$", text, re.M))
+    assert [shares[d] for d in ("InnerRing", "Reference", "Template")] == ["1/3", "2/3", "3/3"]
+    assert [shares[d] for d in ("OpenCL", "CUDA-emulated")] == ["1/2", "2/2"]
+
+
+def test_a_sampled_run_has_every_check_of_every_case_and_every_dtype():
+    full, sampled = Session("CPU", False), Session("CPU", False, sampled=True)
+    assert _pairs(sampled, Session.forward) == _pairs(full, Session.forward)
+    assert sampled.errors() == full.errors()
+    for which in (Session.compiled, Session.gradient, Session.compiled_gradient):
+        all_, some = set(_pairs(full, which)), set(_pairs(sampled, which))
+        assert some < all_
+        assert {name for name, _ in some} == {name for name, _ in all_}
+        assert {dtype for _, dtype in some} == {dtype for _, dtype in all_}
+    widest = {pair for pair in _pairs(full, Session.gradient) if pair[1] is float64}
+    assert widest <= set(_pairs(sampled, Session.gradient)), "finite differences"
+
+
+def test_a_sampled_quick_run_has_every_case_in_one_dtype():
+    quick, sampled = Session("CPU", True), Session("CPU", True, sampled=True)
+    all_, some = _pairs(quick, Session.forward), _pairs(sampled, Session.forward)
+    assert [case for case, _ in sampled.forward()[1]] == list(all_cases())
+    assert set(some) < set(all_)
+    assert {dtype for _, dtype in some} == {dtype for _, dtype in all_}
+    for which in (Session.gradient, Session.compiled_gradient, Session.errors):
+        assert which(sampled) == which(quick)
+    assert len(sampled.regions()[1]) * 2 == pytest.approx(len(quick.regions()[1]), abs=1)

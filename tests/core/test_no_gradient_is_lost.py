@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,10 +16,10 @@ from typing import Any
 import duograph as ms
 import numpy as np
 import pytest
+from amount import FULL
 from duograph import Tensor, nn, numpy, ops
 from duograph.errors import GradientError
 
-FULL = os.environ.get("DUOGRAPH_GRADIENTS") == "full"
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(0.3, 0.9, (2, 3, 4))
 DIRECTION = RNG.uniform(-1, 1, X.shape)

@@ -26,7 +26,7 @@ def run(program: str, *, code: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code, done.stderr
     return done.stdout

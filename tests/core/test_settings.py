@@ -12,7 +12,7 @@ import pytest
 def run(program: str, **environment: str) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("DUOGRAPH_")} | environment
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=env
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, env=env
     )
     return done.stdout + done.stderr.strip().rpartition("\n")[2]
 

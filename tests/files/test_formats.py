@@ -41,7 +41,7 @@ def findings(name: str, part: int) -> list[str]:
         for _ in range(max(1, int(COUNT * format_.share / total / PARTS))):
             data = mutated(rng, samples)
             path.write_bytes(data)
-            began = time.perf_counter()
+            began = time.process_time()  # also right on a busy machine
             try:
                 format_.read(path)
             except format_.error as error:
@@ -49,8 +49,8 @@ def findings(name: str, part: int) -> list[str]:
                     found.append(f"{data!r:.300}\n  does not name the file: {error}")
             except Exception as error:  # noqa: BLE001 (what escapes is the finding)
                 found.append(f"{data!r:.300}\n  {type(error).__name__}: {error!s:.200}")
-            if time.perf_counter() - began > PATIENCE:
-                found.append(f"{data!r:.300}\n  took {time.perf_counter() - began:.0f} s")
+            if time.process_time() - began > PATIENCE:
+                found.append(f"{data!r:.300}\n  took {time.process_time() - began:.0f} s")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from duograph.ir.control import (
     while_loop,
 )
 from duograph.ir.graph import Graph, NamedGraph
+from duograph.ir.text import parse
+from duograph.ir.verify import verify
 from duograph.runtime_state import thread_state
 from duograph.tensor import Tensor
 from duograph.types import BOOL, FLOAT, INT
@@ -159,3 +162,20 @@ def _lines(graph: Graph, title: str) -> list[str]:
         lines.append(f"  {left} = {node.op.name}({', '.join(args)})")
         lines += [f"    {line}" for line in inner]
     return [*lines, f"  return {', '.join(names[i] for i in graph.outputs)}"]
+
+
+def graph_of(head: str, body: str) -> Any:
+    inner = textwrap.indent(textwrap.dedent(body).strip(), "  ")
+    return verify(parse(f"graph({head}) {{\n{inner}\n}}"))
+
+
+def shape_of(graph: Any) -> list[str]:
+    """Return the names of the ops in order, those of a region in brackets, without literals."""
+    found = []
+    for node in graph.nodes:
+        if node.op.name == "region":
+            inner = [n.op.name for n in node.attributes["body"].nodes if n.op.name != "fill"]
+            found.append(f"[{' '.join(inner)}]")
+        elif node.op.name != "fill":
+            found.append(node.op.name)
+    return found

@@ -4,7 +4,6 @@ stand.
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import duograph as ms
@@ -23,25 +22,9 @@ from duograph.passes.matmul import fold_transposes, merge_matmul_sums
 from duograph.passes.padded_sums import concatenate_padded_sums
 from duograph.passes.split_reductions import split_reductions
 from duograph.types import TensorType
+from ir.graphs import graph_of, shape_of
 
 LEAST_MATMULS = DEFAULT_COSTS.min_matmul_sum
-
-
-def graph_of(head: str, body: str) -> Any:
-    inner = textwrap.indent(textwrap.dedent(body).strip(), "  ")
-    return verify(parse(f"graph({head}) {{\n{inner}\n}}"))
-
-
-def shape_of(graph: Any) -> list[str]:
-    """Return the names of the ops in order, those of a region in brackets, without literals."""
-    found = []
-    for node in graph.nodes:
-        if node.op.name == "region":
-            inner = [n.op.name for n in node.attributes["body"].nodes if n.op.name != "fill"]
-            found.append(f"[{' '.join(inner)}]")
-        elif node.op.name != "fill":
-            found.append(node.op.name)
-    return found
 
 
 X = "%0: float32[8, 16]"

@@ -486,8 +486,9 @@ def test_fallbacks_and_recompilations_are_counted(load, warned):
     assert after["hits"] - before["hits"] == 1
     (fallen,) = after["reasons"]["counted_broken"]
     assert fallen.startswith("runs line by line")
-    one, two = after["reasons"]["counted"]
+    one, two, three = after["reasons"]["counted"]
     assert "argument 0 was float32[2]" in one and "recompiled" in two and "k" in two
+    assert "one program for shapes (s0)" in three
     assert len([w for w in warned if "line by line" in str(w.message)]) == 1
 
 

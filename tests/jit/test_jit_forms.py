@@ -284,7 +284,7 @@ def test_sources_without_a_file(way):
     command += {"-c": ["-c", program], "stdin": ["-"], "interactive": ["-i", "-q"]}[way]
     given = None if way == "-c" else program
     done = subprocess.run(
-        command, input=given, capture_output=True, text=True, timeout=120, check=False
+        command, input=given, capture_output=True, text=True, timeout=600, check=False
     )
     assert "[2. 4.]" in done.stdout and "[3. 6.]" in done.stdout, done.stderr
 

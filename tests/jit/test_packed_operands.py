@@ -151,7 +151,7 @@ def test_packed_weights_survive_a_later_blas(late, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(BLAS_LATER % (late, late))
     done = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, program], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     if late and done.stdout.startswith("1"):

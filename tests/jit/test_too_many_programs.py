@@ -56,7 +56,7 @@ VARYING = {
 @pytest.mark.parametrize("case", VARYING)
 def test_warning_past_a_few_programs(case: str, how: str) -> None:
     function, argument, what, remedy = VARYING[case]
-    f = ms.jit(function, jit_level="O0")
+    f = ms.jit(function, jit_level="O0", dynamic=0)
     x = ms.Tensor([1.0])
 
     def call(i: int) -> None:
@@ -101,7 +101,7 @@ SECOND = {
 @pytest.mark.parametrize("case", SECOND)
 def test_a_second_cause_is_said_once_too(case: str) -> None:
     function, arguments, what = SECOND[case]
-    f = ms.jit(function, jit_level="O0")
+    f = ms.jit(function, jit_level="O0", dynamic=0)
     with pytest.warns(RuntimeWarning, match="argument x varies .*pad to a few shapes"):
         for i in range(FEW + 1):
             f(ms.ops.ones(i + 1), 2)
@@ -124,7 +124,7 @@ def test_the_second_item_of_one_argument_is_a_second_cause() -> None:
 
 
 def test_shapes_that_vary_together_are_one_cause() -> None:
-    f = ms.jit(both, jit_level="O0")
+    f = ms.jit(both, jit_level="O0", dynamic=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for i in range(3 * FEW):

@@ -2,14 +2,13 @@
 
 Each module of onnx.backend.test.case.node makes its cases when it is imported; a test here is one
 module. All cases run eagerly. The first case of each module runs compiled, and with
-DUOGRAPH_ONNX=full all do. What fails stands in the tables below, with the reason.
+DUOGRAPH_TESTS=full all do. What fails stands in the tables below, with the reason.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import os
 import pkgutil
 import re
 import warnings
@@ -17,6 +16,7 @@ import warnings
 import duograph as ms
 import numpy as np
 import pytest
+from amount import FULL
 from duograph import Tensor
 from duograph.dtype import as_dtype
 from duograph.errors import OnnxError
@@ -27,7 +27,6 @@ from duograph.onnx.reading import _static_names, cell_of  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 from onnx.backend.test.case import node as suite  # noqa: E402
 
-FULL = os.environ.get("DUOGRAPH_ONNX") == "full"
 MODULES = sorted(m.name for m in pkgutil.iter_modules(suite.__path__))
 # Domains of their own, with operators that are not those of the default domain.
 LEFT_OUT = {

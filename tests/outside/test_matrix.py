@@ -12,12 +12,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from amount import FULL
 from outside.kinds import KINDS
 from outside.matrix import cells_of
 from outside.parts import Cell, Kind
 from outside.worlds import Verdict, program, run, settings_kept
 
-FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
 SEED = int(os.environ.get("DUOGRAPH_OUTSIDE_SEED", "1"))
 CHOSEN = 25  # cells of each part of the choice
 PARTS = 8
@@ -52,7 +52,7 @@ def test_chosen_cells(part: int) -> None:
         assert verdict.good, f"DUOGRAPH_OUTSIDE_SEED={SEED}\n{described(cell, verdict)}"
 
 
-# Without DUOGRAPH_OUTSIDE=full (make test-all) there is nothing to run.
+# Without DUOGRAPH_TESTS=full (make test-all) there is nothing to run.
 @pytest.mark.parametrize("kind", KINDS if FULL else (), ids=lambda k: k.name)
 def test_all_cells(kind: Kind) -> None:
     failing = [(c, v) for c in cells_of(kind) if not (v := run(c)).good]

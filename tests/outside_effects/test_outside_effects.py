@@ -1,15 +1,14 @@
 """Effects of compiled functions happen at every call, in order, on real values.
 
 Every program runs line by line and compiled. One mode per program is tested, all of them with
-`DUOGRAPH_OUTSIDE=full`.
+`DUOGRAPH_TESTS=full`.
 """
 
 from __future__ import annotations
 
-import os
-
 import duograph as ms
 import pytest
+from amount import FULL
 from outside_effects import (
     programs_asked,
     programs_between,
@@ -42,7 +41,6 @@ PROGRAMS = {
     **programs_recompute.PROGRAMS,
     **programs_replaced.PROGRAMS,
 }
-FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
 CELLS = [
     (name, mode)
     for i, name in enumerate(PROGRAMS)

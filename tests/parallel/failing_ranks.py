@@ -11,7 +11,7 @@ from duograph.communication import create_group, get_rank, init
 
 init()
 how = sys.argv[1]
-ms.set_context(communication_timeout=2.0 if how == "hang" else 30.0)
+ms.set_context(communication_timeout=2.0 if how == "hang" else 600.0)
 x = ms.Tensor([1.0])
 ops.AllReduce()(x)
 print("started", flush=True)
@@ -27,7 +27,7 @@ if get_rank() == 1:
     if how == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
     if how == "hang":
-        time.sleep(60)
+        time.sleep(600)
     if how == "differ":
         ops.AllGather()(x)
 

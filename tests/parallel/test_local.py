@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import time
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -379,14 +379,19 @@ def test_errors(name: str) -> None:
 def test_deadline_names_op_line_and_rank(mode: int) -> None:
     ms.set_context(communication_timeout=0.3)
 
+    failed = threading.Event()
+
     def wait(x: ms.Tensor) -> ms.Tensor:
         return ops.AllReduce()(x)
 
     def program() -> None:
         if comm.get_rank() == 0:
-            (ms.jit(wait) if mode == COMPILED else wait)(ms.Tensor([1.0]))
+            try:
+                (ms.jit(wait) if mode == COMPILED else wait)(ms.Tensor([1.0]))
+            finally:
+                failed.set()
         else:
-            time.sleep(1.0)
+            failed.wait(300)
 
     what = r"comparing compiled programs" if mode == COMPILED else r"AllReduce\(sum\) of float32"
     text = what + r".* at .*test_local.py:\d+ on rank 0 waited 0.3 s"

@@ -32,7 +32,7 @@ def test_script_gives_the_same_on_any_number_of_ranks(size: int, tmp_path: pathl
     script.write_text(BLOCKS[0])
     done = subprocess.run(
         [sys.executable, "-m", "duograph.run", "-n", str(size), str(script)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()

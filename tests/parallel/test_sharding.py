@@ -88,7 +88,7 @@ def test_gpt_on_threads(one_process: dict[str, np.ndarray]) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 def test_gpt_on_processes(one_process: dict[str, np.ndarray], tmp_path: pathlib.Path) -> None:
-    done = run("-n", 4, HERE / "sharded_programs.py", tmp_path, timeout=240)
+    done = run("-n", 4, HERE / "sharded_programs.py", tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr
     found = [dict(np.load(tmp_path / f"{rank}.npz")) for rank in range(4)]
     check_training(found, one_process)

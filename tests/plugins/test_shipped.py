@@ -101,26 +101,6 @@ print(ms.memory_stats()["in_use"] - used)
     assert done.stdout == "(256,) 0.0 True 2\n1024\n0\n"
 
 
-@pytest.mark.parametrize("name", ["InnerRing", "Template"])
-def test_the_suite_with_the_inner_ring_alone(name):
-    """Thirty kernels are a complete device. `make test` runs the whole suite on it; this test runs
-    the cases with the most decompositions.
-    """
-    pytest.importorskip(INSTALLED[name])
-    line = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
-    line += [
-        "--pyargs",
-        "duograph.conformance",
-        "--device",
-        name,
-        "--quick",
-        "-k",
-        "softmax or norm",
-    ]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
-
-
 @pytest.mark.parametrize("name", ["CPU", "Reference"])
 def test_our_own_devices_have_no_gaps(name):
     """Nothing is unsupported or expected to fail on the devices that duograph comes with."""

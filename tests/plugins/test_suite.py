@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -214,3 +215,14 @@ def test_chosen_dtypes(site, device):
     code, said = suite(site, "--dtypes", "float17")
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "--dtypes: " in said and "float17" in said
+
+
+def test_a_share_of_the_cases(site, device):
+    site.install("toy", device("Toy"))
+    code, said = suite(site, "--quick", "--share", "2/700", "-k", "test_forward")
+    assert code == 0, said
+    assert re.search(r"\b[1-9] passed", said), said
+    for wrong in ("3/2", "0/2", "half"):
+        code, said = suite(site, "--share", wrong)
+        assert code == pytest.ExitCode.USAGE_ERROR
+        assert f"--share: got '{wrong}'; wanted K/N" in said

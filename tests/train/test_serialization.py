@@ -8,7 +8,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duograph as ms
 import numpy as np
@@ -17,6 +19,7 @@ import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
 from duograph.train import _background_saves, _checkpoint_file, _mindspore_checkpoint
+from duograph.train._atomic_file import replace_file
 
 # Written by MindSpore 2.10 for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
 # format, a protocol buffer.
@@ -180,11 +183,26 @@ def test_saves_to_one_path_keep_their_order(tmp_path, slow_disk, last_is_async, 
     assert os.listdir(tmp_path) == ["net.ckpt"]
 
 
-def test_saves_to_different_paths_run_side_by_side(tmp_path, slow_disk):
+def test_saves_to_different_paths_run_side_by_side(tmp_path, monkeypatch):
+    """The first save ends after the second one has been read."""
+    read, write = threading.Event(), _checkpoint_file.write
+    waited = []
+
+    def written(path, entries, *options):
+        if entries["x"] == 30:
+            waited.append(read.wait(300))
+        write(path, entries, *options)
+
+    monkeypatch.setattr(_checkpoint_file, "write", written)
     save(path_in(tmp_path, "a.ckpt"), 30, async_save=True)
     save(path_in(tmp_path, "b.ckpt"), 1, async_save=True)
-    assert ms.load_checkpoint(path_in(tmp_path, "b.ckpt"))["x"].asnumpy() == 1.0
-    assert ms.async_ckpt_thread_status() and slow_disk == [1.0]
+    try:
+        assert ms.load_checkpoint(path_in(tmp_path, "b.ckpt"))["x"].asnumpy() == 1.0
+        assert ms.async_ckpt_thread_status()
+    finally:
+        read.set()
+        _background_saves.wait()
+    assert waited == [True]
 
 
 def test_values_of_an_asynchronous_save_are_those_of_the_call(tmp_path, slow_disk):
@@ -290,6 +308,20 @@ _atomic_file.replace_file(sys.argv[1], chunks())
     os.unlink(tmp_path / f".duograph-{'0' * 16}.part")
     save(path_in(tmp_path), 1)
     assert sorted(os.listdir(tmp_path)) == [".other.part", "net.ckpt"]
+
+
+def test_threads_that_save_into_one_folder_keep_each_others_files(tmp_path):
+    """Each save removes abandoned temporary files; those of the other threads are not abandoned."""
+    count, each = 8, 100
+
+    def saves(name):
+        for k in range(each):
+            replace_file(path_in(tmp_path, name), [f"{name} {k}".encode()])
+
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(saves, map(str, range(count))))
+    found = {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)}
+    assert found == {str(n): f"{n} {each - 1}" for n in range(count)}
 
 
 def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

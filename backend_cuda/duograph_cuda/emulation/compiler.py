@@ -13,18 +13,22 @@ import re
 import shlex
 import shutil
 import subprocess
+from typing import Any
 
 from ..compiler import BuildError, Compiler
 
 __all__ = ["HostCompiler", "command"]
 
 HERE = pathlib.Path(__file__).parent
+# Kernels run for microseconds in tests and compile for a tenth of a second each: they are not
+# optimised.
 FLAGS = (
     "-std=c++17",
-    "-O1",
+    "-Og",
     "-w",
     "-fPIC",
     "-shared",
+    "-nostdlib",  # its start-up code is not used; searching the libraries takes 20 ms
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-strict-aliasing",
@@ -38,6 +42,8 @@ FLAGS = (
     "-Wl,-z,noseparate-code",
     "-Wl,-z,norelro",
 )
+# The library that runs kernels, by the identity of its compiler.
+_machines: dict[tuple[Any, ...], bytes] = {}
 _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
 
 
@@ -94,22 +100,27 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """Compile the C++ library that runs emulated kernels (machine.cpp); return its bytes."""
-        text = (HERE / "machine.cpp").read_text()
-        return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
+        """Return the bytes of the C++ library that runs emulated kernels (machine.cpp).
 
-    def image(self, source: str) -> bytes:
-        if "dg_launch" in source:  # the emulated machine
-            return self.compile(source)
-        return super().image(source)
+        A process compiles it once.
+        """
+        if self.identity not in _machines:
+            text = (HERE / "machine.cpp").read_text()
+            header = (HERE / "machine.h").read_text()
+            text = text.replace('#include "machine.h"', header)
+            _machines[self.identity] = self.compile(text, "-O1")
+        return _machines[self.identity]
 
-    def compile(self, text: str) -> bytes:
-        """Compile C++ source with the host's compiler; return the shared library's bytes."""
+    def compile(self, text: str, *flags: str) -> bytes:
+        """Compile C++ source with the host's compiler; return the shared library's bytes.
+
+        `flags` come after those that all sources are compiled with.
+        """
         from duograph.backend import disk_cache
 
         out = disk_cache.scratch(".so")
         out.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [*self.command, *self.flags, "-x", "c++", "-", "-o", str(out), "-lm"]
+        arguments = [*self.command, *self.flags, *flags, "-x", "c++", "-", "-o", str(out), "-lm"]
         done = subprocess.run(arguments, input=text, capture_output=True, text=True)
         try:
             if done.returncode:

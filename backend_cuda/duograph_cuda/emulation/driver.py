@@ -145,6 +145,10 @@ class EmulatedDriver:
     def cuDeviceGetName(self, length: int, device: int) -> Answer:
         return _OK, b"emulated CUDA device".ljust(length, b"\0")
 
+    def cuDeviceGetPCIBusId(self, length: int, device: int) -> Answer:
+        own = f"emulated by process {os.getpid()}, {device}"
+        return _OK, os.environ.get("DUOGRAPH_EMULATED_BUS", own).encode().ljust(length, b"\0")
+
     def cuDeviceTotalMem(self, device: int) -> Answer:
         return _OK, self.limit
 
@@ -170,6 +174,9 @@ class EmulatedDriver:
 
     def cuStreamCreate(self, flags: int) -> Answer:
         return _OK, self.streams.create(getattr(self.threads, "context", 0))
+
+    def cuStreamDestroy(self, stream: int) -> Answer:
+        return (CUresult(self.streams.run(stream)),)  # it stays in the list, empty
 
     def cuStreamSynchronize(self, stream: int) -> Answer:
         if self.capture is not None:

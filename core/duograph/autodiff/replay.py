@@ -13,7 +13,8 @@ from typing import Any
 
 from ..execution.lower import lower
 from ..ir.graph import Graph, GraphNode
-from ..op import Op, dispatch, kernel_cache
+from ..op import Op, kernel_cache
+from ..op_calls import dispatch
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType

@@ -17,7 +17,8 @@ import numpy as np
 from ..backend import registry
 from ..dtype import DType, complex128, float64
 from ..errors import GradientError
-from ..op import Op, dispatch
+from ..op import Op
+from ..op_calls import dispatch
 from ..placement import commit
 from ..random_state import get_rng_state, set_rng_state
 from ..runtime_state import runtime_state, thread_state

@@ -192,7 +192,8 @@ def backward(
 
     Edges are visited in descending order of their sequence numbers, that is in reverse program
     order. The cotangent of a node is therefore complete when the node is visited, and the order of
-    every sum is independent of the shape of the graph.
+    every sum is independent of the shape of the graph. The loop is one long function because each
+    call of another one would cost as much as the rest of a visit.
 
     Args:
         outputs: pairs of an edge and its cotangent: a tensor with `create_graph`, else a handle.

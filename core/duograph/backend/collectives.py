@@ -14,7 +14,7 @@ import dataclasses
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,13 @@ from ..errors import BackendError
 from . import registry
 from .plugin_checks import error_text, shown_value
 
-__all__ = ["CollectivesSpec", "Communicator", "Request", "engines"]
+if TYPE_CHECKING:
+    from ..dtype import DType
+    from .prepared import Handle
+    from .protocol import Backend
+
+__all__ = ["CollectivesSpec", "Communicator", "DeviceRequest", "DeviceTransfers", "Part", "Request",
+           "engines"]  # fmt: skip
 
 Buffer = np.ndarray[Any, Any]
 
@@ -55,6 +61,97 @@ class Request(ABC):
             time.sleep(pause)
             pause = min(pause + 2e-5, 1e-3)
         return True
+
+
+class DeviceRequest(Request):
+    """A transfer between device memories: `wait` lets later work of the device wait, not the host.
+
+    `test` still says whether the transfer is complete on the device. It keeps its buffers until
+    either is done.
+
+    Attributes:
+        operation: what it is part of, None or an object with the methods `where() -> str` and
+            `late(seconds) -> CommunicationError`; the core sets it when the transfer has started.
+    """
+
+    operation: Any = None
+
+
+class Part(NamedTuple):
+    """Bytes of a buffer on a device that go to a rank of the group, or come from it."""
+
+    handle: Handle
+    offset: int
+    nbytes: int
+    rank: int
+
+
+class DeviceTransfers(ABC):
+    """Transfers between the ranks of a group of buffers in the memory of one device.
+
+    The core makes one for a group and a device at its first transfer (`Communicator.on_device`).
+    All ranks of the group call the same methods in the same order. Each starts the transfer behind
+    the work of the device at the mark `after`, which it uses up. Buffers are handles of the
+    backend, dense, and of at least the bytes that are named.
+    """
+
+    @abstractmethod
+    def mark(self) -> Any:
+        """Return a mark behind the work so far of this thread on the device."""
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> Handle:
+        """Return new memory of the device."""
+
+    @abstractmethod
+    def reduces(self, dtype: DType, reduction: str) -> bool:
+        """Return whether `all_reduce` and `reduce_scatter` take this dtype and reduction."""
+
+    @abstractmethod
+    def exchange(
+        self, sends: Sequence[Part], receives: Sequence[Part], after: Any
+    ) -> DeviceRequest:
+        """Start sending parts to ranks, this one too, and receiving parts from them, all at once.
+
+        The parts between two ranks have the same order and lengths on both.
+        """
+
+    @abstractmethod
+    def all_reduce(
+        self,
+        pairs: Sequence[tuple[Handle, Handle, int]],
+        dtype: DType,
+        reduction: str,
+        after: Any,
+    ) -> DeviceRequest:
+        """Start reducing buffers over ranks, in the order that is fastest for the engine.
+
+        Args:
+            pairs: (operand, result, number of elements) of each; the two may be one.
+            dtype: of the elements.
+            reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
+            after: the mark.
+        """
+
+    @abstractmethod
+    def reduce_scatter(
+        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: Any
+    ) -> DeviceRequest:
+        """Start reducing `size * count` elements, of which rank r gets the r-th `count`."""
+
+    @abstractmethod
+    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: Any) -> DeviceRequest:
+        """Start copying `nbytes` bytes of every rank to all ranks, those of rank 0 first."""
+
+    @abstractmethod
+    def broadcast(
+        self, x: Handle, out: Handle, nbytes: int, root: int, after: Any
+    ) -> DeviceRequest:
+        """Start copying `nbytes` bytes of `x` of rank `root` to `out` of all ranks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the use, in which every rank takes part."""
 
 
 class Communicator(ABC):
@@ -133,6 +230,18 @@ class Communicator(ABC):
             None if the engine has no reduction for this dtype; `duograph.ranks` then uses its own.
         """
         return None
+
+    def serves(self, backend: Backend, device_id: int) -> bool:
+        """Return whether `on_device` transfers buffers of a device; else host memory is used."""
+        return False
+
+    def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
+        """Return the transfers of buffers of a device in this group; it may wait for all its ranks.
+
+        `name` is that of the group, for messages. It is called once for a device that `serves`
+        accepts.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: has no on_device()")
 
     def close(self) -> None:  # noqa: B027 (an engine need not have anything to close)
         """End the use of this communicator, in which every rank takes part."""

@@ -27,6 +27,9 @@ class FusionLimits(NamedTuple):
             faster than they are read inside a fused loop.
         min_split: elements of the trailing axes from which a reduction over these and other axes
             is split in two.
+        max_recomputed: nodes of a cheap op, such as a product or a cast, that a region computes
+            again so that a value of another region need not be written to memory and read from
+            it. 0: regions compute nothing again.
     """
 
     max_nodes: int = 64
@@ -39,6 +42,7 @@ class FusionLimits(NamedTuple):
     min_width: int = 16
     min_run: int = 64
     min_split: int = 16
+    max_recomputed: int = 0
 
 
 class LayoutCosts(NamedTuple):

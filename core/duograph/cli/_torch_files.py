@@ -71,7 +71,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _tensor(storage: Any, offset: int, shape: Any, strides: Any, *rest: Any) -> Any:
-    """Return a tensor of a storage as an array: torch._utils._rebuild_tensor_v2."""
+    """Return a tensor of a pickle as an array; stands for `torch._utils._rebuild_tensor_v2`."""
     if math.prod(shape) == 0:
         return np.zeros(shape, storage.dtype)
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides))

@@ -78,7 +78,7 @@ class Result(NamedTuple):
 
 
 def measure(seconds: float) -> list[Result]:
-    """Run all measurements on the current device, each for about so many seconds."""
+    """Run all measurements on the current device, each for about `seconds`."""
     random = np.random.default_rng(0)
 
     def tensor(*shape: int) -> Tensor:

@@ -38,14 +38,14 @@ def _subject(arg_name: str | None, prim_name: str | None) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    """Return whether a value is an instance of `kind`; a bool is no number."""
+    """Return whether a value is an instance of `kind`, where a bool does not count as a number."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def check_is_number(
     arg_value: Any, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
 ) -> Any:
-    """Return a number of exactly that type; a bool is none.
+    """Return the argument if it is a number of exactly that type; bools are refused.
 
     Raises:
         TypeError: another type.
@@ -73,7 +73,7 @@ def _compared(
 def check_int(
     arg_value: int, value: int, rel: int, arg_name: str | None = None, prim_name: str | None = None
 ) -> int:
-    """Return an int that stands in the relation `rel`, such as `GE`, to a value.
+    """Return the argument if it is an int in the relation `rel`, such as `GE`, to a value.
 
     Raises:
         TypeError: no int.
@@ -89,7 +89,7 @@ def check_float(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> float:
-    """Return a float that stands in the relation `rel` to a value. Raises as `check_int`."""
+    """Return the argument if it is a float in the relation `rel`. Raises as `check_int`."""
     return float(_compared(arg_value, value, rel, float, arg_name, prim_name))
 
 

@@ -139,6 +139,41 @@ def _interpolate_ext_scale_factor_convert_size(
     return tuple(math.floor(n * f) for n, f in zip(input.shape[2:], scale_factor, strict=False))
 
 
+def _projection_weights(
+    packed: Tensor | None, q: Tensor | None, k: Tensor | None, v: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Return the weights of query, key and value: separate ones, or the thirds of `packed`."""
+    if q is not None and k is not None and v is not None:
+        return q, k, v
+    if packed is not None:
+        return tuple(ops.chunk(packed, 3))
+    raise ArgumentError("multi_head_attention_forward: got no weights of the projections")
+
+
+def _masked(
+    scores: Tensor,
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    keys: int,
+    dtype: DType,
+) -> Tensor:
+    """Add the masks to attention scores of shape (N, heads, queries, keys and added ones).
+
+    The masks have `keys` columns, those of the keys that the caller gave; added keys are visible.
+    Masks are converted to `dtype`, that of the query.
+    """
+    batch, heads, length, columns = scores.shape
+    for mask, rank in ((attn_mask, 3), (key_padding_mask, 2)):
+        if mask is not None:
+            added = _inner_pad(_additive(mask, dtype), (0, columns - keys))
+            if rank == 2:
+                added = added.reshape(-1, 1, 1, columns)
+            elif mask.ndim == 3:
+                added = added.reshape(batch, heads, length, columns)
+            scores = scores + added
+    return scores
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -197,12 +232,8 @@ def multi_head_attention_forward(
     if not batched:
         query, key, value = (x.expand_dims(1) for x in (query, key, value))
     length, batch, size = query.shape
-    if q_proj_weight is not None and k_proj_weight is not None and v_proj_weight is not None:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    elif in_proj_weight is not None and not use_separate_proj_weight:
-        weights = tuple(ops.chunk(in_proj_weight, 3))
-    else:
-        raise ArgumentError("multi_head_attention_forward: got no weights of the projections")
+    packed = None if use_separate_proj_weight else in_proj_weight
+    weights = _projection_weights(packed, q_proj_weight, k_proj_weight, v_proj_weight)
     biases = (None,) * 3 if in_proj_bias is None else ops.chunk(in_proj_bias, 3)
     q, k, v = _in_projection(query, key, value, *weights, *biases)
     if bias_k is not None and bias_v is not None:
@@ -218,15 +249,7 @@ def multi_head_attention_forward(
 
     q, k, v = split(q), split(k), split(v)
     scores = ops.matmul(q, k.swapaxes(-1, -2)) / math.sqrt(size // num_heads)
-    extra = k.shape[2] - key.shape[0]
-    for mask, rank in ((attn_mask, 3), (key_padding_mask, 2)):
-        if mask is not None:
-            added = _inner_pad(_additive(mask, q.dtype), (0, extra))
-            if rank == 2:
-                added = added.reshape(-1, 1, 1, k.shape[2])
-            elif mask.ndim == 3:
-                added = added.reshape(batch, num_heads, length, k.shape[2])
-            scores = scores + added
+    scores = _masked(scores, attn_mask, key_padding_mask, key.shape[0], q.dtype)
     found = ops.softmax(scores, -1)
     joined = ops.matmul(_inner_dropout(found, dropout_p, training), v).transpose(2, 0, 1, 3)
     out = linear(joined.reshape(length, batch, size), out_proj_weight, out_proj_bias)

@@ -52,7 +52,7 @@ def _get_pipeline_stages() -> int:
 
 
 def _is_sharding_propagation() -> bool:
-    """Return False; in MindSpore, whether shardings spread from marked ops to others."""
+    """Return False; in MindSpore, whether shardings are propagated from marked ops to others."""
     return False
 
 

@@ -19,7 +19,7 @@ from ..backend.prepared import Handle, HandleFunction
 from ..errors import IndexRangeError
 from ..execution.cached_values import CachedValues
 from ..execution.executable import Executable
-from ..execution.lower import lower_program
+from ..execution.lower import Optimised, lower_program
 from ..execution.ownership import owns_buffer
 from ..execution.source_spans import source_of
 from ..frontend.diagnostics import Span, located
@@ -143,6 +143,7 @@ class CompiledProgram:
         name: the name of the function, for messages.
         level: "O0", "O1" or "O2".
         for_shared_tensors: see below.
+        optimised: the graph after the passes of the level, which are then not run; not kept.
 
     Attributes:
         captures: values that the evaluation took as constant, and how to look them up again.
@@ -151,6 +152,7 @@ class CompiledProgram:
             changes or gives to Python code, or of which it uses the identity.
         distinguishes: whether it matters which arguments are one object; see `shared`.
         divided: how the program is divided among ranks; None: it is not.
+        symbolic: the `SymbolicProgram` of which this is the form for certain sizes, or None.
         seconds: how long compiling took.
         hits: number of calls that the program served. Calls of a program without state and captures
             through `fast_call` are not counted.
@@ -170,6 +172,7 @@ class CompiledProgram:
         name: str,
         level: str,
         for_shared_tensors: bool = False,
+        optimised: Optimised | None = None,
     ) -> None:
         self.graph = graph
         self.level = level
@@ -188,6 +191,7 @@ class CompiledProgram:
         self.device = device
         self.name = name
         self.divided: Divided | None = None
+        self.symbolic: object = None
         self.seconds = 0.0
         self.hits = 0
         self.notes: list[str] = []
@@ -214,17 +218,17 @@ class CompiledProgram:
             and in_order
             and kinds == ["arg"] * len(arguments) + ["state"] * (len(kinds) - len(arguments))
         )
-        self._lower()
+        self._lower(optimised)
         _programs.add(self)
 
-    def _lower(self) -> None:
+    def _lower(self, optimised: Optimised | None) -> None:
         """Lower the graph to an executable, and prepare a second one that takes cached values.
 
         From level O1 on, values that depend only on state tensors, such as Parameters, that the
         program does not write are computed once and cached.
         """
         watch = None if self.dump is None else self.dump.watch()
-        executable = self._plain = self._executable(watch)
+        executable = self._plain = self._executable(watch, optimised)
         self._cached: CachedValues | None = None
         invariant = None if self.level == "O0" else executable.invariant
         if invariant is not None:
@@ -237,11 +241,16 @@ class CompiledProgram:
         small = sum(t.nbytes for t in self.state_types) <= MAX_BOUND_BYTES
         self._may_bind = small and not self._whole.donors
 
-    def _executable(self, watch: Watch | None) -> Executable:
+    def _executable(self, watch: Watch | None, optimised: Optimised | None) -> Executable:
         given = (self.device, watch, self.level, self.notes)
         if self._only_arguments:
-            return lower_program(dataclasses.replace(self.graph, single=True), *given)
-        return lower_program(self.graph, *given, self.updates(), self.unwritten())
+            graph = dataclasses.replace(self.graph, single=True)
+            if optimised is not None:
+                optimised = optimised._replace(
+                    graph=dataclasses.replace(optimised.graph, single=True)
+                )
+            return lower_program(graph, *given, optimised=optimised)
+        return lower_program(self.graph, *given, self.updates(), self.unwritten(), optimised)
 
     def _use(self, executable: Executable, observed: bool) -> None:
         """Run an executable of the graph from now on.

@@ -32,7 +32,7 @@ def jit(
     *,
     capture_mode: str = "ast",
     jit_level: str = "",
-    dynamic: int = 0,
+    dynamic: int | None = None,
     fullgraph: bool = False,
     backend: str = "",
     jit_config: JitConfig | Mapping[str, Value] | None = None,
@@ -47,7 +47,9 @@ def jit(
         function: what to compile. A method is compiled per receiver.
         capture_mode: "ast"; "bytecode" and "trace" have no meaning here.
         jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
-        dynamic: 0 or 1; has no meaning here: each shape is compiled once, on its own.
+        dynamic: None: a size of a Tensor argument that has differed between two calls becomes
+            symbolic at the third shape, so that one program serves many sizes; 1 or True: at the
+            second shape; 0 or False: each shape is compiled on its own.
         fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
         backend: the device_target, such as "CPU", on which the function runs: arguments without a
             device go there, arguments on another device are refused. With "", "ms_backend" or "GE"
@@ -80,7 +82,7 @@ def jit(
     device = "" if backend in _ANY_BACKEND else backend
 
     def decorate(f: Value) -> Value:
-        return _compiled(f, config, strict, input_signature, device)
+        return _compiled(f, config, strict, input_signature, device, dynamic)
 
     return decorate if function is None else decorate(function)
 
@@ -99,8 +101,8 @@ def _check_options(
         )
     if not isinstance(fullgraph, bool):
         raise ArgumentError(f"jit: got fullgraph={fullgraph!r}; wanted True or False")
-    if dynamic not in (0, 1):
-        raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted 0 or 1")
+    if dynamic not in (None, 0, 1):
+        raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted None, 0 or 1")
     if not isinstance(backend, str):
         raise ArgumentError(f"jit: got backend={backend!r}; wanted a string")
     if backend not in _ANY_BACKEND:
@@ -117,11 +119,16 @@ def _check_options(
             raise ArgumentValueError(
                 f"jit: got the unknown option {name!r}; the options are {', '.join(known)}"
             )
-    check_options("jit", capture_mode=capture_mode, dynamic=dynamic, **options)
+    check_options("jit", capture_mode=capture_mode, **options)
 
 
 def _compiled(
-    f: Value, config: JitConfig, strict: bool | None, input_signature: Value, backend: str
+    f: Value,
+    config: JitConfig,
+    strict: bool | None,
+    input_signature: Value,
+    backend: str,
+    dynamic: int | None,
 ) -> Value:
     """Return what `jit` returns for a function, method, Cell or callable object.
 
@@ -141,7 +148,9 @@ def _compiled(
         made = (
             inner
             if isinstance(inner, JitFunction)
-            else JitFunction(inner, config, strict, input_signature, backend=backend)
+            else JitFunction(
+                inner, config, strict, input_signature, backend=backend, dynamic=dynamic
+            )
         )
         return types.MethodType(made, f.__self__)
     if isinstance(f, Cell):
@@ -149,12 +158,12 @@ def _compiled(
         if cell._jit_config is not None and config == JitConfig():
             config = cell._jit_config
         declared = signature_of(cell) if input_signature is None else input_signature
-        made = JitFunction(type(cell).construct, config, strict, declared, cell, backend)
+        made = JitFunction(type(cell).construct, config, strict, declared, cell, backend, dynamic)
         cell.__dict__["_compiled"] = made
         cell.__dict__["_plain"] = False
         return cell
     if isinstance(f, (staticmethod, classmethod)):
-        return type(f)(_compiled(f.__func__, config, strict, input_signature, backend))
+        return type(f)(_compiled(f.__func__, config, strict, input_signature, backend, dynamic))
     if not callable(f):
         raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
     if not isinstance(f, types.FunctionType):
@@ -162,12 +171,12 @@ def _compiled(
         if isinstance(f, functools.partial) or inspect.isfunction(
             getattr(method, "function", method)
         ):
-            return JitFunction(f, config, strict, input_signature, f, backend)
+            return JitFunction(f, config, strict, input_signature, f, backend, dynamic)
         raise ArgumentError(
             f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; "
             "wanted a Python function"
         )
-    return JitFunction(f, config, strict, input_signature, backend=backend)
+    return JitFunction(f, config, strict, input_signature, backend=backend, dynamic=dynamic)
 
 
 def ms_function(

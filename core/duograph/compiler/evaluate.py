@@ -6,12 +6,16 @@ finds a write to a location that was read as a constant; no effect of the user's
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import os
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ..effects import Communicates
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
+from ..execution.lower import Optimised
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
@@ -25,24 +29,29 @@ from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
 from ..frontend.types import Args, GraphValue, Kwargs, Value
 from ..frontend.values.nested import reaches_graph_value
+from ..ir.graph import Graph
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
+from ..scopes import Scope
 from ..sharding.mode import dividing
 from ..tensor import Tensor
-from ..types import Device, HostType
+from ..types import Device, HostType, TensorType
 from .argument_captures import without_contents
 from .arguments import ArgumentReader
 from .compiled_program import CompiledProgram
+from .inputs import Input
 from .results import ArgumentContainer, template_of
 
 if TYPE_CHECKING:
     from ..sharding.partition import Divided
     from .divide import Division
 
-__all__ = ["compile_program"]
+__all__ = ["Sizes", "Traced", "compile_program", "trace_call"]
+
+T = TypeVar("T")
 
 # The most evaluations of one call; each knows of one more location that the call writes.
 _RESTARTS = 50
@@ -60,6 +69,31 @@ def compile_program(
 ) -> CompiledProgram:
     """Compile one call of a function: trace its source into a graph and lower the graph.
 
+    Args and errors: see `trace_call`.
+    """
+    start = time.perf_counter()
+    program = trace_call(
+        target, args, kwargs, strict, device, name, level, shared, finish=Traced.program
+    )
+    program.seconds = time.perf_counter() - start
+    return program
+
+
+def trace_call(
+    target: Value,
+    args: Args,
+    kwargs: Kwargs,
+    strict: bool,
+    device: Device,
+    name: str,
+    level: str = "O0",
+    shared: Mapping[int, int | None] | None = None,
+    sizes: Sizes | None = None,
+    *,
+    finish: Callable[[Traced], T],
+) -> T:
+    """Trace one call of a function into a graph; return what `finish` makes of it.
+
     Args:
         target: the function, Cell or callable object.
         args: all arguments, a receiver included.
@@ -69,26 +103,31 @@ def compile_program(
         name: of the function, for messages.
         level: see `execution.lower`.
         shared: see `CompiledProgram.shared`.
+        sizes: the scope of the symbolic sizes, and the symbolic type of each tensor argument, by
+            position; None: all sizes are numbers.
+        finish: makes the result of the evaluated call. Errors that it raises get source lines.
 
     Raises:
         UnsupportedSyntaxError: the code has something that compiled code cannot have.
         NeedsValue: the code needs a value that is known only when it runs.
     """
-    start = time.perf_counter()
     written: set[Key] = set()
     keep: list[Value] = []
     for _ in range(_RESTARTS):
         ev = Evaluator(strict, written, device)
         ev.keep.append(keep)
+        ev.scope = None if sizes is None else sizes.scope
         runtime_state.enter_staging()
         before = thread_state.builder
         thread_state.builder = ev.root
         try:
-            traced = _Tracing(ev, shared or {}, _division())
+            traced = _Tracing(ev, shared or {}, _division(), sizes)
             traced.call(target, args, kwargs)
-            program = traced.program(device, name, level)
-            program.seconds = time.perf_counter() - start
-            return program
+            found = traced.finished(device, name, level)
+            with _not_staging():
+                if traced.division is not None:
+                    traced.division.take_parts()
+                return finish(found)
         except Restart:
             keep += ev.keep
             continue
@@ -178,6 +217,72 @@ def _too_deep(ev: Evaluation, error: RecursionError) -> RecursionError:
     return located(error, chain)
 
 
+@contextlib.contextmanager
+def _not_staging() -> Iterator[None]:
+    """Return a context manager that lets ops run at once, outside the evaluated code."""
+    thread_state.builder = None
+    runtime_state.leave_staging()
+    try:
+        yield
+    finally:
+        runtime_state.enter_staging()
+
+
+def _place(ev: Evaluation) -> str:
+    """Return the source location that is being evaluated, for messages."""
+    span = getattr(thread_state.builder, "span", None) or ev.root.span
+    return "" if span is None else f"{os.path.basename(span.file)}:{span.line}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """The symbolic sizes of a call's arguments.
+
+    Attributes:
+        scope: the symbols, which receive the guards of the evaluation.
+        types: the type of each tensor argument, by position, with symbols in its shape.
+    """
+
+    scope: Scope
+    types: Sequence[TensorType]
+
+
+@dataclasses.dataclass(frozen=True)
+class Traced:
+    """An evaluated call: the graph before optimisation, and what else a program is made of.
+
+    Attributes:
+        graph, inputs, template, writes, evaluation, device, name, level, for_shared_tensors: see
+            `CompiledProgram`.
+        divided, only_for: see the attributes of `CompiledProgram`.
+    """
+
+    graph: Graph
+    inputs: list[Input]
+    template: Value
+    writes: list[tuple[str, Value, int]]
+    evaluation: Evaluation
+    device: Device
+    name: str
+    level: str
+    for_shared_tensors: bool
+    divided: Divided | None
+    only_for: dict[int, Value]
+
+    def program(self, optimised: Optimised | None = None) -> CompiledProgram:
+        """Lower the graph; return the compiled program, ready to run.
+
+        `optimised` is the graph after the passes; None: they run now.
+        """
+        program = CompiledProgram(
+            self.graph, self.inputs, self.template, self.writes, self.evaluation, self.device,
+            self.name, self.level, self.for_shared_tensors, optimised,
+        )  # fmt: skip
+        program.divided = self.divided
+        program.only_for = self.only_for
+        return program
+
+
 class _Tracing:
     """One evaluation of a function call into a graph, from arguments to a compiled program.
 
@@ -185,6 +290,7 @@ class _Tracing:
         ev: the state of the evaluation.
         shared: see `CompiledProgram.shared`.
         division: how the program is divided among ranks; None: it is not.
+        sizes: see `trace_call`.
 
     Attributes:
         leaves: per tensor argument, its graph value and the original id of that value; the tensor
@@ -198,9 +304,16 @@ class _Tracing:
     """
 
     def __init__(
-        self, ev: Evaluator, shared: Mapping[int, int | None], division: Division | None
+        self,
+        ev: Evaluator,
+        shared: Mapping[int, int | None],
+        division: Division | None,
+        sizes: Sizes | None,
     ) -> None:
         self.ev = ev
+        self.sizes = sizes
+        if sizes is not None:
+            sizes.scope.locate = lambda: _place(ev)
         self.shared = shared
         self.division = division
         self.leaves: list[tuple[Value, int | None]] = []
@@ -266,8 +379,8 @@ class _Tracing:
         known = list(map(id, self._given + state))
         return inputs.compared and len(set(known)) < len(known)
 
-    def program(self, device: Device, name: str, level: str) -> CompiledProgram:
-        """Finish the graph of the evaluated call; return the compiled program, ready to run."""
+    def finished(self, device: Device, name: str, level: str) -> Traced:
+        """Finish the graph of the evaluated call; return what a compiled program is made of."""
         ev = self.ev
         writes = self._writes()
         require_present(ev, reachable)
@@ -286,20 +399,10 @@ class _Tracing:
             if tensor._type.device is None:
                 commit(tensor, device, own=id(tensor) in written)
         without_contents(ev.captures, self.arguments)
-        thread_state.builder = None
-        runtime_state.leave_staging()
-        try:
-            if self.division is not None:
-                self.division.take_parts()
-            program = CompiledProgram(
-                graph, entries, self.template, writes, ev, device, name, level, bool(self.shared)
-            )
-            program.divided = divided
-            used = {**ev.outside.targets, **ev.outside.given, **ev.captures.arrays}
-            program.only_for = {i: v for i, v in enumerate(self.objects) if id(v) in used}
-            return program
-        finally:
-            runtime_state.enter_staging()
+        used = {**ev.outside.targets, **ev.outside.given, **ev.captures.arrays}
+        only_for = {i: v for i, v in enumerate(self.objects) if id(v) in used}
+        return Traced(graph, entries, self.template, writes, ev, device, name, level,
+                      bool(self.shared), divided, only_for)  # fmt: skip
 
     def _writes(self) -> list[tuple[str, Value, int]]:
         """Return the tensors that the call changes, with the outputs that are their new values.
@@ -355,6 +458,8 @@ class _Tracing:
         kind = value._type.plain
         if self.division is not None:
             kind = self.division.argument_type(len(leaves), value)
+        if self.sizes is not None:
+            kind = self.sizes.types[len(leaves)]
         made = self.ev.root.parameter(kind)
         if isinstance(value, Parameter):
             inputs.parameters[id(made)] = value

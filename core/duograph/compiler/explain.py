@@ -57,6 +57,7 @@ class Facts:
         captures: what the program treats as constant.
         reasons: per compilation of the function, the field of the key that differed.
         divided: layouts and communication of a program that is divided among ranks.
+        sizes: programs for many sizes, or why there is none; see `compiler.symbolic`.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Facts:
     captures: tuple[CaptureFact, ...] = ()
     reasons: tuple[str, ...] = ()
     divided: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
 
 
 # Kind of a capture -> what its guard compares.
@@ -98,8 +100,12 @@ def facts_of(
     program: CompiledProgram | None,
     reason: str,
     reasons: list[str],
+    sizes: Sequence[str] = (),
 ) -> Facts:
-    """Return the facts about a cache entry: its program, or the `reason` why it has none."""
+    """Return the facts about a cache entry: its program, or the `reason` why it has none.
+
+    `reasons` and `sizes` are those of `Facts`.
+    """
     arguments = repr(key.arguments) + (f" {key.keywords!r}" if key.keywords else "")
     if program is None:
         return Facts(name, arguments, line_by_line=reason, reasons=tuple(reasons))
@@ -134,6 +140,7 @@ def facts_of(
         captures=tuple(map(_capture_fact, program.captures.items.values())),
         reasons=tuple(reasons),
         divided=_divided(program),
+        sizes=tuple(sizes),
     )
 
 
@@ -162,7 +169,7 @@ class Explanation:
         captures: (name, value) of what the program treats as constant.
         reads, writes, effects, host_calls, reasons, line_by_line, level, kernels, seconds: see
             `Facts`.
-        divided: see `Facts`.
+        divided, sizes: see `Facts`.
         graph: before optimisation; None when the function runs line by line.
     """
 
@@ -178,6 +185,7 @@ class Explanation:
         self.host_calls = list(facts.host_calls)
         self.seconds = facts.seconds
         self.divided = list(facts.divided)
+        self.sizes = list(facts.sizes)
         self.level = facts.level
         self.kernels = list(facts.kernels)
         self.graph = None if program is None else program.graph
@@ -201,8 +209,10 @@ class Explanation:
             ("calls of Python", facts.host_calls),
             ("captures", [f"{c.name} = {c.value}" for c in facts.captures]),
             ("compilations", facts.reasons),
+            ("sizes", facts.sizes),
         ):
-            lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
+            if items or what != "sizes":
+                lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
         lines += [f"  {line}" for line in facts.divided]
         return "\n".join(lines)
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 
 from ..context import STRICT, settings
 from ..errors import (
-    ArgumentValueError,
     IndexRangeError,
     UnsupportedOpError,
 )
@@ -30,7 +29,7 @@ from ..nn.cell import Cell
 from ..pages import Page, render
 from ..placement import device_of, thread_device
 from ..runtime_state import runtime_state, staged_builder
-from ..tensor import Placeholder, Tensor
+from ..tensor import Tensor
 from ..tracebacks import hide_own_frames
 from ..types import Device
 from .arguments import Slots
@@ -44,6 +43,7 @@ from .key import JitKey, bind_call
 from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 from .program_facts import page_facts
+from .signature import check_signature
 
 __all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
 
@@ -54,7 +54,9 @@ CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fa
 
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 # What collected functions have counted, so that the sums of `jit_stats` never fall.
-_collected: dict[str, float] = dict.fromkeys(("compiles", "hits", "fallbacks", "seconds"), 0)
+_collected: dict[str, float] = dict.fromkeys(
+    ("compiles", "hits", "fallbacks", "seconds", "specialised"), 0
+)
 _new = object.__new__
 # What the fast route finds for arguments without a program: no settings version is None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
@@ -83,12 +85,17 @@ class JitFunction:
 
     Attributes:
         function: the Python function that was decorated.
+        dynamic: when sizes become symbolic; see `jit`.
     """
+
+    # attributes that change with each call; a function that calls this one does not depend on them
+    counts = frozenset(("_misses", "_hits", "_fallbacks", "_seconds", "_specialised", "_method"))
 
     _misses = 0
     _hits = 0
     _fallbacks = 0
     _seconds = 0.0
+    _specialised = 0
 
     def __init__(
         self,
@@ -98,6 +105,7 @@ class JitFunction:
         input_signature: Value = None,
         target: Value = None,
         backend: str = "",
+        dynamic: int | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -105,6 +113,7 @@ class JitFunction:
         self._strict = strict
         self._input_signature = input_signature
         self._backend = backend  # the name of the device to run on; "" is that of the arguments
+        self.dynamic = dynamic
         self._target = target  # a Cell, or a callable object, that is called instead
         self._own = ProgramCache()
         self._fast = self._own.fast
@@ -194,7 +203,7 @@ class JitFunction:
         if not settings.jit:
             return self._line_by_line(args, kwargs)
         if self._input_signature is not None:
-            _check_signature(self._name, self._input_signature, given)
+            check_signature(self._name, self._input_signature, given)
         bound = bind_call(given, kwargs, self._device())
         if bound is None:
             return self._call(args, kwargs)
@@ -300,8 +309,9 @@ class JitFunction:
     def with_backend(self, backend: str) -> JitFunction:
         """Return a compiled function with the same options that runs on the device `backend`."""
         return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, self._target, backend
-        )
+            self.function, self.config, self._strict, self._input_signature, self._target, backend,
+            self.dynamic,
+        )  # fmt: skip
 
     def _device(self) -> Device | None:
         """Return the device that `backend` names; None if the arguments decide."""
@@ -415,7 +425,8 @@ class JitFunction:
         call, entry = self._entry(args, kwargs)
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
-        facts = facts_of(self._name, call.key, program, reason, list(self._reasons))
+        sizes = call.cache.symbolic.describe(call.key)
+        facts = facts_of(self._name, call.key, program, reason, list(self._reasons), sizes)
         return Explanation(facts, call.key, program)
 
     def show(self, *args: Value, **kwargs: Value) -> Page:
@@ -473,6 +484,7 @@ class JitFunction:
 
     def __del__(self) -> None:
         counts = {"compiles": self._misses, "hits": self._hits, "fallbacks": self._fallbacks}
+        counts["specialised"] = self._specialised
         for name, count in (*counts.items(), ("seconds", self._seconds)):
             _collected[name] += count
 
@@ -504,8 +516,9 @@ class JitFunction:
         if not isinstance(self._target, Cell):
             return self
         return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, target, self._backend
-        )
+            self.function, self.config, self._strict, self._input_signature, target, self._backend,
+            self.dynamic,
+        )  # fmt: skip
 
     def __copy__(self) -> JitFunction:
         return self
@@ -515,7 +528,7 @@ class JitFunction:
             return str(self.function.__qualname__)  # found by its name, as functions are
         return JitFunction, (
             self.function, self.config, self._strict, self._input_signature, self._target,
-            self._backend,
+            self._backend, self.dynamic,
         )  # fmt: skip
 
 
@@ -537,36 +550,14 @@ def _plain_tensors(args: Args) -> bool:
     return True
 
 
-def _check_signature(name: str, wanted: Value, given: Args) -> None:
-    """Raise ArgumentValueError if call arguments do not match `wanted`, an `input_signature`."""
-    items = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
-    if len(items) != len(given):
-        raise ArgumentValueError(
-            f"{name}: got {len(given)} arguments; its input_signature has {len(items)}"
-        )
-    for i, (want, x) in enumerate(zip(items, given)):
-        if isinstance(want, Tensor) and isinstance(x, Tensor):
-            placeholder = getattr(want, "_init", None)
-            shape = placeholder.shape if isinstance(placeholder, Placeholder) else want.shape
-            fits = len(shape) == len(x.shape) and all(
-                a is None or a == -1 or a == b for a, b in zip(shape, x.shape)
-            )
-            if not fits or want.dtype is not x.dtype:
-                raise ArgumentValueError(
-                    f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument "
-                    f"{i}; its "
-                    f"input_signature says shape {shape} and dtype {want.dtype}"
-                )
-
-
 def jit_stats() -> dict[str, Value]:
-    """Sums over all compiled functions: compilations, hits, functions that run line by line,
-    seconds, and the newest reasons of each function.
+    """Sums over all compiled functions: compilations, programs that were made of a program for
+    many sizes (`specialised`), hits, functions that run line by line, seconds, newest reasons.
 
     Examples:
         >>> import duograph as ms
-        >>> sorted(ms.jit_stats())
-        ['compiles', 'fallbacks', 'functions', 'guards', 'hits', 'reasons', 'seconds']
+        >>> list(ms.jit_stats())[:5]
+        ['functions', 'compiles', 'specialised', 'hits', 'fallbacks']
     """
     functions = list(_all)
     reasons: dict[str, list[str]] = {}
@@ -577,6 +568,7 @@ def jit_stats() -> dict[str, Value]:
     return {
         "functions": len(functions),
         "compiles": _collected["compiles"] + sum(f._misses for f in functions),
+        "specialised": _collected["specialised"] + sum(f._specialised for f in functions),
         "hits": _collected["hits"] + sum(f._hits for f in functions),
         "fallbacks": _collected["fallbacks"] + sum(f._fallbacks for f in functions),
         "guards": sum(len(p.captures.items) for f in functions for p in f.programs()),

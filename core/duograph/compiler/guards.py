@@ -22,8 +22,8 @@ from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
 from ..tracebacks import is_internal
+from .captured_dicts import Homes, changed_entries, homes_of
 from .guard_code import CountsCalls, IdentityCheck
-from .places import Homes, changed_places, homes_of
 
 __all__ = ["Guard", "callers_level"]
 
@@ -142,10 +142,10 @@ class Guard:
         told: set[Hashable] = set()
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
             self.reported[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
-            places = changed_places(c, now, self._homes.get(id(c), []))
-            if not places <= told:
+            entries = changed_entries(c, now, self._homes.get(id(c), []))
+            if not entries <= told:
                 warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
-            told |= places
+            told |= entries
         return KEEP
 
     def _was_reported(self, capture: Capture, now: Value) -> bool:

@@ -111,7 +111,18 @@ class JitCall:
             if found is not None:
                 return found
             self.compiled = True
-            self._say_why()
+            again = bool(cache.entries.get(self.key))  # captured values or state have changed
+            if again:
+                self._say_why()
+            specialised = None if shared else cache.symbolic.specialised(self)
+            if specialised is not None:
+                function._specialised += 1
+                function._seconds += specialised.seconds
+                made = Compiled(specialised)
+                cache.add(self.key, made)
+                return made
+            if not again:
+                self._say_why()
             strict = function.strict()
             target, args = function._target, self.given
             if target is None:
@@ -149,6 +160,8 @@ class JitCall:
                 )
             else:
                 entry = Compiled(program)
+                if not shared:
+                    cache.symbolic.add_shapes(self)
                 function._seconds += program.seconds
                 function._misses += 1
             cache.add(self.key, entry)
@@ -169,12 +182,13 @@ class JitCall:
         elif cache.entries:
             last = next(reversed(cache.entries))
             reasons.add(f"compiled: {self.key.difference_from(last)}")
-            if len(cache.entries) >= FEW:
+            keys = [key for key, entries in cache.entries.items() if not entries[-1].specialised]
+            if len(keys) >= FEW:
                 code = getattr(self.function.function, "__code__", None)
                 names = code.co_varnames[: code.co_argcount] if code is not None else ()
                 skipped = len(self.args) - len(self.given)
                 target = isinstance(self.function._target, Cell)
                 names = names[max(skipped, int(target)) :]
-                said = advice(name, [*cache.entries, self.key], names, reasons.advised)
+                said = advice(name, [*keys, self.key], names, reasons.advised)
         if said:
             warnings.warn(said, RuntimeWarning, stacklevel=callers_level())

@@ -17,6 +17,7 @@ from .compiled_program import CompiledProgram
 from .guards import Guard
 from .key import JitKey
 from .recorded_call import RecordedProgram
+from .symbolic import SymbolicPrograms
 
 __all__ = [
     "LIMIT",
@@ -30,6 +31,8 @@ __all__ = [
 
 # Signatures that one function keeps for one receiver.
 LIMIT = 128
+# The same where sizes vary: most programs are then specialised from symbolic ones.
+SPECIALISED_LIMIT = 1024
 # Programs of one signature that differ in what they captured, such as a training flag.
 VARIANTS = 8
 
@@ -41,12 +44,14 @@ class Compiled:
         program: the program.
         guard: checks the captured values of the program.
         recorded: runs the program under a derivative.
+        specialised: whether it is made of a program for many sizes.
     """
 
-    __slots__ = ("program", "guard", "recorded")
+    __slots__ = ("program", "guard", "recorded", "specialised")
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
+        self.specialised = program.symbolic is not None
         self.guard = Guard(program.captures)
         self.recorded = RecordedProgram(program)
 
@@ -74,6 +79,7 @@ class Interpreted:
     """
 
     __slots__ = ("reason",)
+    specialised = False
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -105,6 +111,7 @@ class ProgramCache:
             captures must be checked before a call.
         aliased: whether a call had a list, dict or set that the function also reached in another
             way.
+        symbolic: programs for many sizes, from which programs for the sizes of a call are made.
     """
 
     def __init__(self) -> None:
@@ -114,6 +121,7 @@ class ProgramCache:
         self.fast: dict[ArgumentTypes, FastCall] = {}
         self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
         self.aliased = False
+        self.symbolic = SymbolicPrograms()
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
         """Return the entry of a key that may serve a call now, or None.
@@ -133,7 +141,7 @@ class ProgramCache:
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
         """Add an entry to the program cache; remove the oldest ones beyond the cache's limits."""
-        while len(self.entries) >= LIMIT:
+        while len(self.entries) >= (SPECIALISED_LIMIT if self.symbolic.programs() else LIMIT):
             self.entries.popitem(last=False)
         self.quick.clear()
         variants = self.entries.setdefault(key, [])
@@ -157,6 +165,7 @@ class ProgramCache:
         self.entries.clear()
         self.quick.clear()
         self.fast.clear()
+        self.symbolic = SymbolicPrograms()
 
     def __deepcopy__(self, memo: object) -> ProgramCache:
         return ProgramCache()

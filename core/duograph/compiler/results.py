@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ..dims import Dim, Real
 from ..errors import ArgumentError, UnsupportedSyntaxError
 from ..frontend.evaluation.host import check_known, refuse_wrapper
 from ..frontend.evaluation.outside import is_outside
@@ -28,7 +29,7 @@ from ..ir.values import HostValue
 from ..tensor import Tensor
 from ..types import OBJECT
 
-__all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
+__all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "substituted", "template_of"]
 
 
 class ArgumentContainer:
@@ -186,6 +187,49 @@ def _rebuilt(
     if made is not None:
         made[id(template)] = found
     return found
+
+
+def substituted(template: Value, number: Callable[[Value], Value]) -> Value:
+    """Return a copy of a template in which `number` has replaced each number.
+
+    Raises:
+        ArgumentError: the template has a constant that may contain a number.
+    """
+    if type(template) is _WithAliases:
+        return _WithAliases(_substituted(template.template, number, {}))
+    return _substituted(template, number, {})
+
+
+def _substituted(
+    template: Value, number: Callable[[Value], Value], made: dict[int, Value]
+) -> Value:
+    """Return a copy of a part of a template; `made` has the copies so far, by id of their part."""
+    kind = type(template)
+    if kind in (Dim, Real):
+        return number(template)
+    if id(template) in made:
+        return made[id(template)]
+    found: Value = template
+    if isinstance(template, tuple):
+        items = [_substituted(v, number, made) for v in template]
+        found = kind(*items) if hasattr(kind, "_fields") else tuple(items)
+    elif kind is list:
+        found = [_substituted(v, number, made) for v in template]
+    elif kind is dict:
+        found = {k: _substituted(v, number, made) for k, v in template.items()}
+    elif kind is _Made:
+        held = template.attributes.items()
+        found = _Made(template.cls, {k: _substituted(v, number, made) for k, v in held})
+    elif kind is _Copy and not _is_numeric(template.value):
+        name = type(template.value).__name__
+        raise ArgumentError(f"jit: got a result with a {name}, which may contain a size")
+    made[id(template)] = found
+    return found
+
+
+def _is_numeric(value: Value) -> bool:
+    """Return whether a value is an array of numbers, and so cannot contain a symbolic one."""
+    return isinstance(value, np.ndarray) and not value.dtype.hasobject
 
 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)

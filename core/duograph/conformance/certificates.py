@@ -42,7 +42,7 @@ def read(path: str) -> dict[str, Any]:
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:
     """Return lines about what differs between two reports, and whether the new one is worse.
 
-    It is worse if a test passes no more, or a level is no more reached. Tests that only one of them
+    It is worse if a test fails that passed, or a level is lost. Tests that only one of them
     ran are counted, and make nothing worse.
     """
     lines = [f"old: {old['title']}, {old['plugin']}", f"new: {new['title']}, {new['plugin']}"]

@@ -3,11 +3,14 @@
     duograph run -n 4 -m duograph.conformance.collectives
 
 runs them on the ranks and the engine that a launcher started. They need no device, so that they are
-no part of the suite of a backend. `check` runs them on a communicator.
+no part of the suite of a backend. `check` runs them on a communicator. With `--device NAME` at the
+end, the transfers between the memories of that device are checked too, if the engine has them
+(`check_device`).
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,10 +18,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backend.collectives import Communicator, Request
+from ..backend import registry
+from ..backend.collectives import Communicator, DeviceTransfers, Part, Request
+from ..backend.plugin_checks import from_device, to_device
+from ..dtype import ALL, STORAGE, DType, float32
 from ..ranks.world import world
+from ..tensor import Tensor
+from ..types import Device, TensorType
 
-__all__ = ["CASES", "check", "main"]
+__all__ = ["CASES", "DEVICE_CASES", "check", "check_device", "main"]
 
 Bytes: TypeAlias = "np.ndarray[Any, Any]"
 LENGTHS = (0, 1, 7, 4096, 1_000_001)  # the last is more than engines and sockets buffer
@@ -26,7 +34,7 @@ SECONDS = 60.0
 
 
 def _own(rank: int, n: int, salt: int = 0) -> Bytes:
-    """The n bytes that a rank sends."""
+    """Return the n bytes that a rank sends in a test."""
     return ((np.arange(n) * 7 + rank * 31 + salt * 13) % 251).astype(np.uint8)
 
 
@@ -51,7 +59,7 @@ def _all_gather(comm: Communicator, n: int) -> None:
 
 
 def _all_to_all(comm: Communicator, n: int) -> None:
-    """Rank r sends n + r + 2 * s bytes to rank s, and nothing to itself if r is 0."""
+    """Check all_to_all: rank r sends n + r + 2 * s bytes to rank s, but rank 0 none to itself."""
 
     def count(r: int, s: int) -> int:
         return 0 if r == s == 0 else n + r + 2 * s
@@ -72,7 +80,7 @@ def _broadcast(comm: Communicator, n: int) -> None:
 
 
 def _messages(comm: Communicator, n: int) -> None:
-    """Every rank sends to the next one first, and two messages by tag, the later one first."""
+    """Check messages: each rank sends to the next one, and receives two tags in reverse order."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     if after == comm.rank:
         return
@@ -85,7 +93,7 @@ def _messages(comm: Communicator, n: int) -> None:
 
 
 def _in_order(comm: Communicator, n: int) -> None:
-    """Messages of one tag arrive in the order in which they were sent, beside a collective."""
+    """Check that messages of one tag arrive in the order of sending while a collective runs."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     out = np.zeros(comm.size * n, np.uint8)
     gathered = comm.all_gather(_own(comm.rank, n), out)
@@ -100,7 +108,7 @@ def _in_order(comm: Communicator, n: int) -> None:
 
 
 def _groups(comm: Communicator, n: int) -> None:
-    """Groups in another order, side by side, and of one rank; the last one twice."""
+    """Check groups: the ranks in reverse order, two halves (made twice), and one rank alone."""
     ranks = list(range(comm.size))
     halves = [ranks[::2], ranks[1::2]]
     mine = next(half for half in halves if comm.rank in half)
@@ -137,15 +145,173 @@ def check(comm: Communicator, lengths: Sequence[int] = LENGTHS) -> list[str]:
     return failed
 
 
+# ---- transfers between devices -------------------------------------------------------------------
+
+
+class OnDevice:
+    """What a case on devices needs: the transfers, this rank, and copies from and to the host."""
+
+    def __init__(self, d: DeviceTransfers, comm: Communicator, device: Device) -> None:
+        self.d, self.rank, self.size, self.device = d, comm.rank, comm.size, device
+        self.backend = registry.backend(device.name)
+
+    def put(self, array: Bytes) -> Any:
+        """Return the handle of a copy of an array."""
+        return to_device(self.backend, np.ascontiguousarray(array), self.device.index)
+
+    def get(self, handle: Any, n: int, dtype: DType | None = None) -> Bytes:
+        """Return n elements behind a handle; None: bytes."""
+        kind = np.dtype(np.uint8) if dtype is None else dtype.np
+        return from_device(self.backend, handle, (n,), kind, self.device.index)
+
+
+def _device_all_gather(on: OnDevice, n: int) -> None:
+    x, out = on.put(_own(on.rank, n)), on.d.allocate(n * on.size)
+    _finish(on.d.all_gather(x, out, n, on.d.mark()))
+    _same(on.get(out, n * on.size), np.concatenate([_own(r, n) for r in range(on.size)]))
+
+
+def _device_broadcast(on: OnDevice, n: int) -> None:
+    for root in range(on.size):
+        x, out = on.put(_own(on.rank, n)), on.d.allocate(n)
+        _finish(on.d.broadcast(x, out, n, root, on.d.mark()))
+        _same(on.get(out, n), _own(root, n))
+        _same(on.get(x, n), _own(on.rank, n))
+
+
+def _device_exchange(on: OnDevice, n: int) -> None:
+    """Rank r sends n + r + 2 * s bytes to rank s, in two parts, and nothing to itself if r is 0."""
+
+    def count(r: int, s: int) -> int:
+        return 0 if r == s == 0 else n + r + 2 * s
+
+    ranks = range(on.size)
+    counts, receives = [count(on.rank, s) for s in ranks], [count(r, on.rank) for r in ranks]
+    x = on.put(np.concatenate([_own(on.rank, count(on.rank, s), s) for s in ranks]))
+    out = on.d.allocate(sum(receives))
+
+    def parts(handle: Any, lengths: Sequence[int]) -> list[Part]:
+        begins = [sum(lengths[:r]) for r in ranks]
+        return [
+            part
+            for r, (a, k) in enumerate(zip(begins, lengths, strict=True))
+            for part in (Part(handle, a, k // 3, r), Part(handle, a + k // 3, k - k // 3, r))
+        ]
+
+    _finish(on.d.exchange(parts(x, counts), parts(out, receives), on.d.mark()))
+    expected = [_own(r, count(r, on.rank), on.rank) for r in ranks]
+    _same(on.get(out, sum(receives)), np.concatenate(expected))
+
+
+_RESULTS: dict[str, Callable[..., Any]] = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+}  # fmt: skip
+
+
+def _numbers(rank: int, n: int, dtype: DType) -> Bytes:
+    """Small numbers, whose sums and products over a few ranks are exact in every dtype."""
+    found = (np.arange(n) * (rank + 1) + rank) % 3
+    return (found > 0 if dtype.np.kind == "b" else found).astype(dtype.np)
+
+
+def _device_reductions(on: OnDevice, n: int) -> None:
+    """All-reduce two arrays at once, and reduce-scatter, in every dtype that the engine has."""
+    if n > 5000:  # there are a hundred pairs of dtype and reduction
+        return
+    for dtype in (*ALL, *STORAGE):
+        for name, combine in _RESULTS.items():
+            if not on.d.reduces(dtype, name):
+                continue
+            m = n * on.size
+            values = [_numbers(r, m, dtype) for r in range(on.size)]
+            expected = values[0]
+            for value in values[1:]:
+                expected = combine(expected, value).astype(dtype.np)
+            x, mine = on.put(values[on.rank]), on.d.allocate(m // on.size * dtype.itemsize)
+            outs = [on.d.allocate(m * dtype.itemsize) for _ in range(2)]
+            pairs = [(x, out, m) for out in outs]
+            _finish(on.d.all_reduce(pairs, dtype, name, on.d.mark()))
+            _finish(on.d.reduce_scatter(x, mine, m // on.size, dtype, name, on.d.mark()))
+            for out in outs:
+                np.testing.assert_array_equal(on.get(out, m, dtype), expected, f"{name} {dtype}")
+            part = expected.reshape(on.size, -1)[on.rank]
+            np.testing.assert_array_equal(on.get(mine, len(part), dtype), part, f"{name} {dtype}")
+
+
+def _device_order(on: OnDevice, n: int) -> None:
+    """Transfers begin behind the kernels before them, and kernels after them wait for them."""
+    n += 1
+    x = Tensor(np.full(n, on.rank, np.float32), device=str(on.device))
+    for _ in range(3):
+        x = x + 1.0
+    outs = [on.d.allocate(4 * n * on.size) for _ in range(3)]
+    started = [on.d.all_gather(x._buf, out, 4 * n, on.d.mark()) for out in outs]
+    y = x * 2.0  # beside them
+    for request in reversed(started):  # the device waits; the host need not
+        assert request.wait(SECONDS)
+    kind = TensorType.of((n * on.size,), float32).on(on.device)
+    found = [Tensor._make(kind, out) + 1.0 for out in outs]
+    expected = np.repeat(np.arange(on.size, dtype=np.float32) + 4, n)
+    for each in found:
+        _same(each.asnumpy(), expected)
+    _same(y.asnumpy(), np.full(n, 2 * on.rank + 6, np.float32))
+
+
+DEVICE_CASES: dict[str, Callable[[OnDevice, int], None]] = {
+    "all_gather": _device_all_gather, "broadcast": _device_broadcast,
+    "exchange": _device_exchange, "reductions": _device_reductions, "order": _device_order,
+}  # fmt: skip
+
+
+def check_device(comm: Communicator, device: Device, lengths: Sequence[int] = LENGTHS) -> list[str]:
+    """Run all cases between devices, in the group and in two smaller ones; return what failed.
+
+    Args:
+        comm: of an engine that serves the device; all its ranks call this.
+        device: of this rank.
+        lengths: numbers of bytes.
+    """
+    ranks = list(range(comm.size))
+    halves = (ranks[::2], ranks[1::2])
+    mine = next(half for half in halves if comm.rank in half)
+    failed: list[str] = []
+    for members in (None, ranks[::-1], mine):
+        part = comm if members is None else comm.split(members)
+        d = part.on_device(registry.backend(device.name), device.index, f"ranks {members}")
+        on = OnDevice(d, part, device)
+        for name, case in DEVICE_CASES.items():
+            for n in lengths if members is None else lengths[2:3]:
+                try:
+                    case(on, n)
+                except Exception as error:  # noqa: BLE001 (of the engine; it may be any)
+                    text = f"{name} of {n} bytes on rank {comm.rank} of {device}: {error!r}"
+                    return [*failed, text]
+        d.close()
+        if members is not None:
+            part.close()
+    return failed
+
+
 def main() -> None:
     """Check the engine of the ranks that a launcher started; exit with 1 if a case fails."""
+    parser = argparse.ArgumentParser(prog="duograph.conformance.collectives")
+    parser.add_argument("--device", metavar="NAME", help="also check transfers between devices")
+    device = parser.parse_args().device
     own = world()
     failed = check(own.whole.comm)
+    done = f"{len(CASES)} cases of {len(LENGTHS)} lengths on {own.size} ranks"
+    if device is not None and not failed:
+        name, _, index = device.partition(":")
+        place = Device(registry.backend(name).name, int(index or 0))
+        if not own.whole.comm.serves(registry.backend(name), place.index):
+            failed = [f"the engine {own.engine!r} has no transfers between devices of {name}"]
+        else:
+            failed = check_device(own.whole.comm, place)
+            done += f", {len(DEVICE_CASES)} between their {name}s"
     if failed:
         sys.stderr.write("\n".join(failed) + "\n")
         sys.exit(1)
     if own.rank == 0:
-        done = f"{len(CASES)} cases of {len(LENGTHS)} lengths on {own.size} ranks"
         sys.stdout.write(f"{own.engine}: {done}\n")
 
 

@@ -83,7 +83,10 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
 
 
 def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Any:
-    """Call an operator with memory of different contents; return its results as arrays."""
+    """Call an operator after other contents were left in free memory; return results as arrays.
+
+    An operator that reads memory which it has not written then returns other results.
+    """
     before = snapshot(list(inputs))
     first = operator(*inputs)
     sizes = [max(1, t.nbytes) for t in (first if isinstance(first, tuple) else (first,))]
@@ -121,7 +124,7 @@ def _check_vmap(operator: Custom, inputs: Sequence[Tensor], want: Any) -> None:
 
 
 def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
-    """Compare the gradient with finite differences; return False if the operator has none."""
+    """Compare an operator's gradient with finite differences; return False if it has none."""
     floating = any(x.dtype.kind in "fc" for x in inputs)
     if not floating or (operator.bprop is None and operator.func_type != "expression"):
         return False

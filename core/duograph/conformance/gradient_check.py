@@ -134,7 +134,7 @@ def _leaves(value: object) -> list[object]:
 
 
 def _filled(value: Any, leaves: Iterator[object]) -> Any:
-    """Return containers like those of `value` that hold other leaves."""
+    """Return a copy of the nested containers in `value` with other leaves in order."""
     if isinstance(value, dict):
         return {k: _filled(v, leaves) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -144,7 +144,7 @@ def _filled(value: Any, leaves: Iterator[object]) -> Any:
 
 
 def _of_leaves(fn: TensorFunction, given: Sequence[object]) -> TensorFunction:
-    """Return a function of nested containers as one of what they hold."""
+    """Convert a function of nested containers to one that takes their leaves as arguments."""
     return lambda *leaves: fn(*_filled(given, iter(leaves)))
 
 
@@ -226,7 +226,7 @@ class _Problem:
         return [t.asnumpy() for t in self.call(*self.tensors(arrays))]
 
     def pulled(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Compute the gradient of the weighted sum of the results, as Tensors."""
+        """Return the gradients of the weighted sum of the results, as Tensors."""
         n = len(self.wrt)
         values, pull = vjp(self.call, *tensors[:n])
         seeds = [
@@ -244,7 +244,7 @@ class _Problem:
         )
 
     def check(self, order: int, mode: str, tolerance: float | None) -> GradientCheck:
-        """Compare the gradients that one mode computes."""
+        """Compare the gradients of one mode, eager or compiled, with finite differences."""
         run = self.pulled if mode == "eager" else jit(self.pulled)
         set_rng_state(self.state)
         try:

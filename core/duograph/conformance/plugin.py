@@ -61,6 +61,15 @@ def pytest_load_initial_conftests(
         help="test one dtype of each kind; test first derivatives and compiled code in one dtype",
     )
     group.addoption(
+        "--sampled",
+        action="store_true",
+        help="test derivatives and compiled code of each case in some of the dtypes, in turn; with "
+        "--quick also results",
+    )
+    group.addoption(
+        "--share", metavar="K/N", help="test every N-th case from the K-th on, and all programs"
+    )
+    group.addoption(
         "--dtypes", metavar="NAMES", help="test only these dtypes, such as float16,complex64"
     )
     group.addoption(
@@ -107,7 +116,13 @@ def session_of(config: pytest.Config) -> Session:
             for required in filter(None, os.environ.get("DUOGRAPH_REQUIRE", "").split(",")):
                 registry.check_target(required.strip())
             chosen = _dtypes(_option(config, "--dtypes") or "")
-            found = Session(_option(config, "--device"), bool(_option(config, "--quick")), chosen)
+            found = Session(
+                _option(config, "--device"),
+                bool(_option(config, "--quick")),
+                chosen,
+                sampled=bool(_option(config, "--sampled")),
+                share=_share(_option(config, "--share") or "1/1"),
+            )
             progress.prepare(
                 found,
                 _option(config, "--report"),
@@ -126,6 +141,14 @@ def _dtypes(names: str) -> list[DType]:
         return [as_dtype(name.strip()) for name in names.split(",") if name.strip()]
     except TypeError as error:
         raise pytest.UsageError(f"--dtypes: {error}") from None
+
+
+def _share(text: str) -> tuple[int, int]:
+    """Return the numbers of the option --share."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise pytest.UsageError(f"--share: got {text!r}; wanted K/N, such as 1/3")
+    return int(found[1]), int(found[2])
 
 
 def worker_of(config: pytest.Config) -> str | None:
@@ -203,6 +226,7 @@ def _filters(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Return the options of a run that leave out tests of the suite, as the user gave them."""
     given = {
         "--dtypes": _option(config, "--dtypes"),
+        "--share": _option(config, "--share"),
         "-k": config.getoption("keyword"),
         "-m": config.getoption("markexpr"),
         "--deselect": ", ".join(config.getoption("deselect") or ()),
@@ -216,7 +240,8 @@ def _filters(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     missing = sorted(SUITE_FILES - here)
     if missing and not found:
         found.append(f"not all files ({', '.join(missing)} left out)")
-    return (["--quick"] if _option(config, "--quick") else []) + found
+    flags = [name for name in ("--quick", "--sampled") if _option(config, name)]
+    return flags + found
 
 
 def _matching(gaps: Mapping[str, str], name: str) -> str | None:

@@ -5,6 +5,7 @@ The pytest plugin creates a `Session`. It selects the tests of a device and coll
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from .. import context
 from ..backend import registry
 from ..backend.protocol import Backend
-from ..dtype import DType, bool_, complex64, float32, float64, int32
+from ..dtype import DType, bool_, complex64, complex128, float32, float64, int32
 from ..execution.kernel_choice import fallback_counts
 from ..placement import device_of
 from ..version import OWN
@@ -26,6 +27,8 @@ __all__ = ["Session", "over"]
 
 # The dtypes of a quick run; it tests gradients and compiled code in one of them.
 QUICK = (bool_, int32, float32, complex64)
+# The dtypes in which gradients are compared with finite differences.
+WIDEST = (float64, complex128)
 
 
 class Session:
@@ -33,8 +36,9 @@ class Session:
 
     Args:
         name: the device; None: the current one.
-        quick: see `pytest_load_initial_conftests` for this option.
+        quick, sampled: see `pytest_load_initial_conftests` for these options.
         chosen: the dtypes to test; empty: all of the device, or those of a quick run.
+        share: (k, n): test the k-th of n parts of the cases.
 
     Attributes:
         unsupported: pattern of test addresses -> reason why the device will never pass them. These
@@ -48,10 +52,18 @@ class Session:
         finished: names of tests that an earlier run, which this one resumes, has made.
     """
 
-    def __init__(self, name: str | None, quick: bool, chosen: Sequence[DType] = ()) -> None:
+    def __init__(
+        self,
+        name: str | None,
+        quick: bool,
+        chosen: Sequence[DType] = (),
+        *,
+        sampled: bool = False,
+        share: tuple[int, int] = (1, 1),
+    ) -> None:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
-        self.quick = quick
+        self.quick, self.sampled, self.share = quick, sampled, share
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)
@@ -103,46 +115,88 @@ class Session:
 
     # ---- selection of tests ---------------------------------------------------------------------
 
+    def cases(self) -> Sequence[OpCase]:
+        """Return the cases of this run: all, or its share of them."""
+        number, parts = self.share
+        return all_cases()[number - 1 :: parts]
+
     def dtypes_of(self, case: OpCase) -> list[DType]:
         """Return the dtypes of a conformance test case that the device supports."""
         takes = [d for d in case.takes if d in (self.chosen or self.dtypes)]
-        if self.quick and not self.chosen:
-            return [d for d in takes if d in QUICK] or takes[:1]
-        return takes
+        if not self.quick or self.chosen:
+            return takes
+        takes = [d for d in takes if d in QUICK] or takes[:1]
+        return _in_turn(case, takes) if self.sampled else takes
 
-    def gradient_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the floating and complex dtypes in which a case's gradients are tested."""
+    def compiled_dtypes(self, case: OpCase, takes: Sequence[DType]) -> list[DType]:
+        """Return those of the dtypes of a case in which compiled code is tested."""
+        if self.quick:
+            return _first(takes)
+        return _in_turn(case, takes) if self.sampled else list(takes)
+
+    def differentiable_dtypes(self, case: OpCase) -> list[DType]:
+        """Return the floating and complex dtypes of a case that has gradients."""
         if not case.differentiable:
             return []
-        takes = [d for d in case.takes if d in (self.chosen or self.dtypes) and d.kind in "fc"]
-        return _first(takes) if self.quick else takes
+        return [d for d in case.takes if d in (self.chosen or self.dtypes) and d.kind in "fc"]
+
+    def gradient_dtypes(self, case: OpCase) -> list[DType]:
+        """Return the dtypes in which a case's gradients are tested.
+
+        Gradients in the widest dtypes are compared with finite differences.
+        """
+        takes = self.differentiable_dtypes(case)
+        if self.quick:
+            return _first(takes)
+        if not self.sampled:
+            return takes
+        widest = [d for d in takes if d in WIDEST]
+        return widest + _in_turn(case, [d for d in takes if d not in WIDEST])
+
+    def some(self, samples: Sequence[Any]) -> Sequence[Any]:
+        """Return those of the samples of a case whose gradients are compiled."""
+        return samples[:1] if self.quick else samples[:2] if self.sampled else samples
 
     def forward(self) -> tuple[str, Sequence[Any]]:
-        return "case,dtype", [(c, d) for c in all_cases() for d in self.dtypes_of(c)]
+        return "case,dtype", [(c, d) for c in self.cases() for d in self.dtypes_of(c)]
 
     def compiled(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs for which the suite tests compiled code."""
-        if not self.quick:
-            return self.forward()
-        return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
+        chosen = [(c, self.compiled_dtypes(c, self.dtypes_of(c))) for c in self.cases()]
+        return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
+
+    def regions(self) -> tuple[str, Sequence[Any]]:
+        """Return the (case, dtype) pairs whose regions the suite compiles.
+
+        A compiler takes longer than the test: a sampled quick run has every second case.
+        """
+        names, pairs = self.compiled()
+        return names, pairs[::2] if self.quick and self.sampled else pairs
+
+    def compiled_gradient(self) -> tuple[str, Sequence[Any]]:
+        """Return the (case, dtype) pairs for which the suite tests gradients of compiled code."""
+        chosen = [(c, self.compiled_dtypes(c, self.differentiable_dtypes(c))) for c in self.cases()]
+        return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
     def whole(self) -> tuple[str, Sequence[Any]]:
         """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
 
-        A quick run leaves them out, as a compiler may take seconds for each.
+        A quick run leaves them out, as a compiler may take seconds for each; a sampled run has
+        every second case.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
         if self.quick or not takes:
             return "case,dtype", []
-        return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
+        cases = self.cases()[::2] if self.sampled else self.cases()
+        return "case,dtype", [(c, d) for c in cases for d in _first(self.dtypes_of(c))]
 
     def gradient(self) -> tuple[str, Sequence[Any]]:
-        return "case,dtype", [(c, d) for c in all_cases() for d in self.gradient_dtypes(c)]
+        return "case,dtype", [(c, d) for c in self.cases() for d in self.gradient_dtypes(c)]
 
     def second_order(self) -> tuple[str, Sequence[Any]]:
         chosen = []
-        for case in () if self.quick else all_cases():
+        for case in () if self.quick else self.cases():
             takes = self.gradient_dtypes(case)
             if case.second and takes:
                 real = [d for d in takes if d is float64] or [d for d in takes if d is float32]
@@ -164,7 +218,18 @@ class Session:
         return [case for case in all_cases() if case.name in names]
 
     def errors(self) -> tuple[str, Sequence[Any]]:
-        return "case,", [(c,) for c in all_cases() if c.errors]
+        return "case,", [(c,) for c in self.cases() if c.errors]
+
+
+@functools.cache
+def _places() -> dict[int, int]:
+    """Return the places of the cases in the list of all of them, by their `id`."""
+    return {id(case): place for place, case in enumerate(all_cases())}
+
+
+def _in_turn(case: OpCase, takes: Sequence[DType]) -> list[DType]:
+    """Return one of some dtypes in a list, another one for the next case."""
+    return [takes[_places()[id(case)] % len(takes)]] if takes else []
 
 
 def _first(takes: Sequence[DType]) -> list[DType]:

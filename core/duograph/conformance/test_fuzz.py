@@ -122,7 +122,7 @@ def test_parity(session):
 
     `make fuzz` runs more of them, at every level. A failure shows a small failing program.
     """
-    count = 6 if session.quick else 120
+    count = 6 if session.quick else 30 if session.sampled else 120
     for kind in KINDS:
         seen, failure = run(0, count, "O0", absent_dtypes(session.name), kind)
         assert not failure, failure

@@ -102,13 +102,13 @@ def test_graph(case, dtype, session):
     fail_with(found)
 
 
-@over(Session.gradient)
+@over(Session.compiled_gradient)
 def test_graph_gradient(case, dtype, session):
     """Test that gradients of compiled functions equal eager gradients to the bit."""
     found: list[str] = []
     excused: list[str] | None = [] if case.name in GRADIENT_NOT_COMPILED else None
     samples = [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]
-    for sample in samples[:1] if session.quick else samples:
+    for sample in session.some(samples):
         problem = Problem(case, sample)
         if not problem.inputs:
             continue
@@ -131,7 +131,7 @@ def test_graph_gradient(case, dtype, session):
                 found.append(
                     f"gradient from {where} of {call_text(case, sample)}\n{indented(text)}"
                 )
-    if excused == [] and not session.quick:
+    if excused == [] and not (session.quick or session.sampled):
         found.append(f"{case.name} is listed as not compiled, and is; take it off the list")
     fail_with(found)
 

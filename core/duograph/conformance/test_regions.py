@@ -41,7 +41,7 @@ def _least_costs(backend: Backend, device_id: int) -> Costs:
     return Costs(fusion=FusionLimits(min_ops=1, min_run=1))
 
 
-@over(Session.compiled)
+@over(Session.regions)
 def test_regions(case, dtype, session, monkeypatch):
     """Test that fused kernels (level O1) agree with the kernels of single ops.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .._locks import new_lock
-from ..backend.plugin_checks import from_device, on_device, to_device
+from ..backend.plugin_checks import from_device, to_device
 from ..backend.prepared import HandleFunction
 from ..backend.protocol import Backend
 from ..context import settings
@@ -27,6 +27,8 @@ from ..ir.graph import Graph, NamedGraph
 from ..ops.split_collectives import start
 from ..placement import commit
 from ..ranks.buckets import Started
+from ..ranks.on_device import operand, result
+from ..ranks.world import world
 from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
@@ -418,13 +420,11 @@ def _random(node: ControlNode) -> HandleFunction:
 def _start_collective(node: ControlNode) -> HandleFunction:
     name, options, group = (node.attributes[k] for k in ("collective", "options", "group"))
     types = [t for t in node.types if isinstance(t, TensorType)]
-    backend, index = node.backend, node.device.index
+    place = node.device.name, node.device.index
 
     def run(*handles: object) -> object:
-        arrays = [
-            np.ascontiguousarray(from_device(backend, h, t.shape, t.dtype.np, index))
-            for h, t in zip(handles, types, strict=True)
-        ]
+        found = world().group(name, group)
+        arrays = [operand(found, place, h, t) for h, t in zip(handles, types, strict=True)]
         return start(name, options, group, arrays)
 
     return run
@@ -432,10 +432,10 @@ def _start_collective(node: ControlNode) -> HandleFunction:
 
 @_rule("finish_collective")
 def _finish_collective(node: ControlNode) -> HandleFunction:
-    backend, index = node.backend, node.device.index
+    place = node.device.name, node.device.index
 
     def run(started: Started) -> object:
-        return tuple([on_device(backend, array, index) for array in started.finish()])
+        return tuple([result(place, array) for array in started.finish()])
 
     return run
 

@@ -18,8 +18,11 @@ from ..backend.plugin_checks import call_text, from_device, to_device
 from ..backend.prepared import HandleFunction, PreparedCall
 from ..backend.prepared_calls import prepared_call
 from ..backend.protocol import Backend
+from ..effects import Communicates
 from ..errors import UnsupportedOpError
 from ..op import Op
+from ..ranks.on_device import DeviceArray, operand, result
+from ..ranks.world import world
 from ..types import Device, TensorType
 
 __all__ = ["fallback", "fallback_counts", "host_call", "kernel"]
@@ -107,6 +110,8 @@ def host_call(
     reference = op.reference_rule
     assert reference is not None
     single = len(results) == 1
+    if op.effects == (Communicates(),):
+        return _collective_call(op, types, attributes, device, results)
 
     def run(*handles: Any) -> Any:
         arrays = [
@@ -121,6 +126,40 @@ def host_call(
             )
             for a, t in zip(parts, results, strict=True)
         ]
+        return out[0] if single and not isinstance(found, tuple) else tuple(out)
+
+    return run
+
+
+def _collective_call(
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+    results: tuple[TensorType, ...],
+) -> HandleFunction:
+    """Return a function that runs a collective, as `host_call`.
+
+    The arrays stay on the device if the engine of the group moves them from there.
+    """
+    reference = op.reference_rule
+    assert reference is not None
+    place = device.name, device.index
+    single = len(results) == 1
+
+    def run(*handles: Any) -> Any:
+        group = world().groups.get(attributes["group"])
+        arrays = [
+            None if t is None else operand(group, place, h, t)
+            for h, t in zip(handles, types, strict=True)
+        ]
+        found = reference(*op.arguments(arrays), **attributes)
+        parts = found if isinstance(found, tuple) else (found,)
+        out = [
+            result(place, a if isinstance(a, DeviceArray) else
+                   np.array(a, dtype=t.dtype.np, order="C").reshape(t.shape))
+            for a, t in zip(parts, results, strict=True)
+        ]  # fmt: skip
         return out[0] if single and not isinstance(found, tuple) else tuple(out)
 
     return run

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from .. import context as settings_of
 from ..backend import observers, registry
@@ -31,7 +32,7 @@ from .regions import cannot_compile, compile_regions
 from .segments import native_segments
 from .strided_operands import read_in_place
 
-__all__ = ["lower", "lower_closed", "lower_program"]
+__all__ = ["Optimised", "lower", "lower_closed", "lower_program", "optimise"]
 
 
 def lower(
@@ -59,6 +60,7 @@ def lower_program(
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
     state: Collection[int] = (),
+    optimised: Optimised | None = None,
 ) -> Executable:
     """Run the graph passes of a jit level, then lower the graph to an executable.
 
@@ -75,8 +77,9 @@ def lower_program(
         state: indices of parameters whose values rarely change between calls and which the graph
             does not write. If it pays to compute once what depends on them alone, the executable
             has an `invariant` part.
+        optimised: the graph after the passes, which are then not run.
     """
-    make = _maker(graph, device, watch, level, notes, updates, state)
+    make = _maker(graph, device, watch, level, notes, updates, state, optimised=optimised)
     return make(False)._replace(observed=functools.cache(functools.partial(make, True)))
 
 
@@ -89,6 +92,7 @@ def _maker(
     updates: Mapping[int, int] | None = None,
     state: Collection[int] = (),
     links: bool = False,
+    optimised: Optimised | None = None,
 ) -> Callable[[bool], Executable]:
     """Run the graph passes; return a function that lowers the resulting graph.
 
@@ -103,17 +107,13 @@ def _maker(
     whole = None if level == "O0" else compiled_graph(graph, device, watch, notes)
     if whole is not None:
         return whole.__getitem__
-    problem = None if level == "O0" else cannot_compile(device)
+    if optimised is None or watch is not None:
+        optimised = optimise(graph, device, watch, level, state)
+    graph, problem, from_passes = optimised
     if problem is not None:
         notes.append(f"runs op by op: {problem}")
-    fuses = level != "O0" and problem is None
-    from_passes: list[str] = []
-    if fuses or watch is not None or settings_of.settings.debug or not is_single_op(graph):
-        graph = optimizer().optimize(
-            graph, device, level if fuses else "O0", watch, from_passes, state
-        )
     regions: RegionCalls = {}
-    if fuses:
+    if level != "O0" and problem is None:
         regions, (line, *missing) = compile_regions(graph, device)
         notes += [line, *from_passes, *missing]
 
@@ -123,6 +123,32 @@ def _maker(
         return work.executable(updates or {}, state)
 
     return make
+
+
+class Optimised(NamedTuple):
+    """A graph after the passes of a jit level.
+
+    Attributes:
+        graph: the graph.
+        problem: why regions cannot be compiled, so that it runs op by op; None if they can.
+        notes: lines of the passes for the user.
+    """
+
+    graph: Graph
+    problem: str | None
+    notes: list[str]
+
+
+def optimise(
+    graph: Graph, device: Device, watch: Watch | None, level: str, state: Collection[int]
+) -> Optimised:
+    """Run the graph passes of a jit level; the arguments are those of `lower_program`."""
+    problem = None if level == "O0" else cannot_compile(device)
+    fuses = level != "O0" and problem is None
+    notes: list[str] = []
+    if fuses or watch is not None or settings_of.settings.debug or not is_single_op(graph):
+        graph = optimizer().optimize(graph, device, level if fuses else "O0", watch, notes, state)
+    return Optimised(graph, problem, notes)
 
 
 def lower_closed(
@@ -174,7 +200,7 @@ class _GraphLowering:
         )
         self.work = Lowering(backend, device, regions, level, inside, observed)
         self.params = self.work.parameters(graph)
-        self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
+        self.outputs = self.work.graph(graph, self.params, True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
         """Return the lowered graph as an executable; arguments as in `lower_program`.

@@ -123,11 +123,11 @@ class Lowering:
         """Allocate a slot for each of a graph's parameters; return the slots."""
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
-    def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
+    def graph(self, graph: Graph, slots: list[int], root: bool) -> list[int]:
         """Append a graph's instructions; return the slots of its outputs.
 
         `slots` are those of its parameters. `root` says that this is the whole graph rather than a
-        part of it. `results` has no effect.
+        part of it.
         """
         env = dict(enumerate(slots))
         out = set(graph.outputs)
@@ -159,12 +159,12 @@ class Lowering:
             body: Graph = node.attributes["body"]
             call = self.regions.get(body)
             if call is None:
-                return self.graph(body, operands, set(), is_result)
+                return self.graph(body, operands, is_result)
             return self.step(node, call, operands, types, results, True)
         if op.name == "unfused":
-            return self.graph(node.attributes["body"], operands, set(), is_result)
+            return self.graph(node.attributes["body"], operands, is_result)
         if op.name == "custom_call" and self.level != "O0":
-            return self.graph(node.attributes["graph"], operands, set(), is_result)
+            return self.graph(node.attributes["graph"], operands, is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
             return self.host_step(node, operands, types, results)
         if self.level == "O2" and op.name == "while_loop":
@@ -227,7 +227,7 @@ class Lowering:
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
             given = [s for s in operands if s != -1]
-            return self.graph(inner, given, set(), is_result)
+            return self.graph(inner, given, is_result)
         if call is None:
             run = fallback(self.backend, op, types, node.attributes, self.device, results)
             if op.effects and node.span is not None:
@@ -318,7 +318,7 @@ class Lowering:
         """
         before, self.steps = self.steps, []
         self.depth += 1
-        found = self.graph(graph, slots, set(), False)
+        found = self.graph(graph, slots, False)
         self.depth -= 1
         made, self.steps = self.steps, before
         return made, found

@@ -7,6 +7,8 @@ other libraries run as Python only. The module decides by module name and never 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 import reprlib
 import sys
 import types
@@ -16,7 +18,7 @@ from .types import Value
 
 __all__ = [
     "changes_process", "has_own_hash", "interpreted", "is_framework", "is_host", "is_impure",
-    "is_user_function", "user_method",
+    "is_user_function", "keeps_symbols", "user_method",
 ]  # fmt: skip
 
 # Libraries whose functions accept host data only.
@@ -169,6 +171,39 @@ def is_impure(function: Value) -> bool:
 def interpreted(module: object) -> bool:
     """Return whether a duograph module calls users' functions and so is traced from source."""
     return module in _INTERPRETED
+
+
+# Functions of Python that treat a symbolic size as they treat an int: they only compute or compare.
+_SYMBOLIC = (
+    abs, all, any, bool, divmod, enumerate, filter, float, functools.reduce, getattr, hasattr, int,
+    isinstance, iter, len, list, map, math.prod, max, min, next, range, reversed, round, setattr,
+    slice, sorted, sum, tuple, type, zip, print,
+)  # fmt: skip
+
+
+_FUNCTIONS = (
+    type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType,
+    types.MethodDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
+
+
+def keeps_symbols(function: Value) -> bool:
+    """Return whether a callable may receive symbolic sizes (`dims.Dim`) as they are.
+
+    True for code of the user and of the framework, and for the functions in `_SYMBOLIC`. Other code
+    could hash a size, as `set` does, or look at its class.
+    """
+    if not isinstance(function, _FUNCTIONS):  # its handler calls a function
+        return True
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, (list, tuple)):
+        return True
+    if isinstance(owner, (dict, set, frozenset)):
+        return False
+    module = getattr(function, "__module__", None) or type(owner).__module__
+    top = _top(module)
+    foreign = is_host(module) or top in sys.stdlib_module_names
+    return not foreign or any(function is f for f in _SYMBOLIC)
 
 
 # Files of functions that have no source of their own, such as the methods of dataclasses.

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from ..backend import registry
+from ..dims import text_of
 from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
 from ..errors import ArgumentError
 from ..op import Op
@@ -129,7 +130,7 @@ class GraphBuilder:
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
             target = dtype or scalar_dtype(number)
-            key = (repr(number), target)
+            key = (text_of(number), target)
             found = self._constants.get(key)
             if found is None:
                 made = self.append(fill, (), {"shape": (), "value": number, "dtype": target})

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from ..dims import text_of
 from ..dtype import DType, bool_, uint32
 from ..effects import IO, Random
 from ..errors import GraphError
@@ -339,7 +340,7 @@ class HostConstant:
 
     def _key(self) -> Hashable:
         plain = isinstance(self.value, (bool, int, float, str))
-        return (type(self.value), repr(self.value)) if plain else id(self.value)
+        return (type(self.value), text_of(self.value)) if plain else id(self.value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostConstant) and self._key() == other._key()
@@ -359,7 +360,7 @@ def host_constant(value: HostConstant):
 @host_constant.infer
 def _(value):
     kinds = {bool: BOOL, int: INT, float: FLOAT}
-    return kinds.get(type(value.value), OBJECT)
+    return kinds.get(value.value.__class__, OBJECT)  # of a symbolic size: int
 
 
 @op(composite=False, graph_only=True, differentiable=False)

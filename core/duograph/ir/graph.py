@@ -94,6 +94,8 @@ class Graph:
         nodes: the nodes in program order.
         outputs: ids of the results.
         single: whether the graph returns one value rather than a tuple.
+        varying: whether graphs that are equal up to sizes will follow, because this one was made
+            of a graph with symbolic sizes; a backend may then compile one kernel for all.
     """
 
     n_params: int
@@ -101,6 +103,7 @@ class Graph:
     nodes: list[GraphNode]
     outputs: tuple[int, ...]
     single: bool
+    varying: bool = dataclasses.field(default=False, repr=False)
     _effects: frozenset[Effect] | None = dataclasses.field(default=None, init=False, repr=False)
 
     @property

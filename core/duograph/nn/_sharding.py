@@ -1,4 +1,4 @@
-"""`Cell.shard`: how the inputs, outputs and Parameters of a Cell are divided among ranks.
+"""Implements `Cell.shard`: it shards the inputs, outputs and Parameters of a Cell among ranks.
 
 The layouts are applied by hooks around `construct`, where code is compiled. A Cell that is called
 from code that is not compiled, is compiled for it, in both modes.
@@ -24,7 +24,7 @@ __all__ = ["call_divided", "plan_parameters", "shard_cell"]
 
 
 class Sharding:
-    """What `Cell.shard` leaves on a Cell: its hooks, and the compiled function that calls it."""
+    """State that `Cell.shard` stores on a Cell: hooks, and a compiled function that calls it."""
 
     def __init__(self, hooks: list[HookHandle]) -> None:
         self.hooks = hooks
@@ -32,7 +32,7 @@ class Sharding:
 
 
 def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: object) -> None:
-    """Divide the inputs, outputs and Parameters of a Cell, in place of an earlier division."""
+    """Shard the inputs, outputs and Parameters of a Cell; replaces an earlier sharding of them."""
     ranks = all_ranks()
     if len(ranks) == 1:
         return
@@ -60,7 +60,7 @@ def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: obje
 
 
 def plan_parameters(owner: str, cell: Cell, plan: object) -> None:
-    """Say how Parameters are divided: a dict from names to Layouts or numbers of parts.
+    """Set the layouts of a Cell's Parameters from a dict: name -> Layout or numbers of shards.
 
     A name is that of the Parameter, or the path of attributes to it, with or without ``self.``.
     """
@@ -90,9 +90,9 @@ def plan_parameters(owner: str, cell: Cell, plan: object) -> None:
 
 
 def call_divided(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a Cell that `shard_cell` has divided, from code that is not compiled.
+    """Call a sharded Cell from code that is not compiled: compile the call and run it.
 
-    Returns NotImplemented if programs are not divided.
+    Returns NotImplemented if programs are not partitioned among ranks.
     """
     sharding = cell._sharding
     if dividing() is None:

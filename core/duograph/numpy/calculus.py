@@ -139,18 +139,18 @@ def diff(
     if n < 0:
         raise ArgumentValueError(f"diff: got n={n}; wanted at least 0")
     x = tensor_of(a)
-    place = axis_of("diff", axis, x.ndim)
+    own_axis = axis_of("diff", axis, x.ndim)
     parts = []
     for part in (prepend, x, append):
         if part is None:
             continue
         t = tensor_of(part)
         if t.ndim == 0:
-            t = _ops.broadcast_to(t, (*x.shape[:place], 1, *x.shape[place + 1 :]))
+            t = _ops.broadcast_to(t, (*x.shape[:own_axis], 1, *x.shape[own_axis + 1 :]))
         parts.append(t)
-    x = _ops.concat(promoted(parts), place) if len(parts) > 1 else x
+    x = _ops.concat(promoted(parts), own_axis) if len(parts) > 1 else x
     for _ in range(n):
-        later, earlier = along(x, place, slice(1, None)), along(x, place, slice(None, -1))
+        later, earlier = along(x, own_axis, slice(1, None)), along(x, own_axis, slice(None, -1))
         x = _ops.not_equal(later, earlier) if x.dtype.kind == "b" else later - earlier
     return x
 
@@ -284,14 +284,14 @@ def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int
         4.0
     """
     t = as_floating(tensor_of(y))
-    place = axis_of("trapz", axis, t.ndim)
-    means = (along(t, place, slice(1, None)) + along(t, place, slice(None, -1))) / 2
+    own_axis = axis_of("trapz", axis, t.ndim)
+    means = (along(t, own_axis, slice(1, None)) + along(t, own_axis, slice(None, -1))) / 2
     if x is None:
-        return _sum(means * dx, place)
+        return _sum(means * dx, own_axis)
     at = with_dtype(tensor_of(x), t.dtype)
     if at.ndim == 1:
-        at = at.reshape((-1, *(1,) * (t.ndim - place - 1)))
-    return _sum(means * diff(at, axis=place - t.ndim), place)
+        at = at.reshape((-1, *(1,) * (t.ndim - own_axis - 1)))
+    return _sum(means * diff(at, axis=own_axis - t.ndim), own_axis)
 
 
 def interp(
@@ -304,7 +304,7 @@ def interp(
     """Return the piecewise linear function through given points.
 
     Args:
-        x: array-like of places at which the function is wanted.
+        x: array-like of points at which the function is wanted.
         xp: array-like of one axis: coordinates of the points, increasing.
         fp: array-like of the size of `xp`: values at the points.
         left: result to the left of the points; None is the first value.
@@ -362,15 +362,15 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
         [0.       3.       0.216815]
     """
     x = as_floating(tensor_of(p))
-    place = axis_of("unwrap", axis, x.ndim)
-    steps = diff(x, axis=place)
+    own_axis = axis_of("unwrap", axis, x.ndim)
+    steps = diff(x, axis=own_axis)
     wrapped = _ops.floor_mod(steps + math.pi, 2 * math.pi) - math.pi
     # a jump of exactly pi stays positive
     at_edge = _ops.logical_and(_ops.equal(wrapped, -math.pi), _ops.greater(steps, 0))
     wrapped = _ops.where(at_edge, math.pi, wrapped)
     shift = _ops.where(_ops.less(_ops.abs(steps), discont), 0, wrapped - steps)
-    later = along(x, place, slice(1, None)) + _ops.cumsum(shift, place)
-    return _ops.concat([along(x, place, slice(0, 1)), later], place)
+    later = along(x, own_axis, slice(1, None)) + _ops.cumsum(shift, own_axis)
+    return _ops.concat([along(x, own_axis, slice(0, 1)), later], own_axis)
 
 
 # ---- convolution --------------------------------------------------------------------------------

@@ -110,8 +110,8 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
     x = tensor_of(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    place = axis_of("take", axis, x.ndim)
-    return _ops.gather(x, _within("take", indices, x.shape[place], mode), place)
+    own_axis = axis_of("take", axis, x.ndim)
+    return _ops.gather(x, _within("take", indices, x.shape[own_axis], mode), own_axis)
 
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> Tensor:
@@ -141,15 +141,15 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
         raise ArgumentValueError(
             f"take_along_axis: got {x.ndim} and {index.ndim} axes; wanted as many in both"
         )
-    place = axis_of("take_along_axis", axis, x.ndim)
+    own_axis = axis_of("take_along_axis", axis, x.ndim)
     shapes = [
-        max(n, m) if k != place else 1
+        max(n, m) if k != own_axis else 1
         for k, (n, m) in enumerate(zip(x.shape, index.shape, strict=True))
     ]
-    shapes[place] = index.shape[place]
+    shapes[own_axis] = index.shape[own_axis]
     index = _ops.broadcast_to(index, tuple(shapes))
-    shapes[place] = x.shape[place]
-    return _ops.gather_elements(_ops.broadcast_to(x, tuple(shapes)), place, index)
+    shapes[own_axis] = x.shape[own_axis]
+    return _ops.gather_elements(_ops.broadcast_to(x, tuple(shapes)), own_axis, index)
 
 
 def choose(a: TensorLike, choices: Sequence[TensorLike] | Tensor, mode: str = "clip") -> Tensor:

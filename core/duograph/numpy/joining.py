@@ -411,8 +411,8 @@ def apply_along_axis(
         [4 1]
     """
     x = tensor_of(arr)
-    place = axis_of("apply_along_axis", axis, x.ndim)
-    rows = _ops.moveaxis(x, place, -1)
+    own_axis = axis_of("apply_along_axis", axis, x.ndim)
+    rows = _ops.moveaxis(x, own_axis, -1)
     outer = rows.shape[:-1]
     flat = rows.reshape(-1, rows.shape[-1])
     if not flat.shape[0]:
@@ -420,7 +420,7 @@ def apply_along_axis(
     made = stack([tensor_of(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])])
     made = made.reshape((*outer, *made.shape[1:]))
     new = range(len(outer), made.ndim)  # the axes of the result of the function
-    return _ops.moveaxis(made, tuple(new), tuple(place + k for k in range(len(new))))
+    return _ops.moveaxis(made, tuple(new), tuple(own_axis + k for k in range(len(new))))
 
 
 def apply_over_axes(func: Callable[..., Any], a: TensorLike, axes: Ints) -> Tensor:
@@ -444,10 +444,10 @@ def apply_over_axes(func: Callable[..., Any], a: TensorLike, axes: Ints) -> Tens
     """
     x = tensor_of(a)
     for axis in shape_tuple(axes):
-        place = axis_of("apply_over_axes", axis, x.ndim)
-        made = tensor_of(func(x, place))
+        own_axis = axis_of("apply_over_axes", axis, x.ndim)
+        made = tensor_of(func(x, own_axis))
         if made.ndim == x.ndim - 1:
-            made = _ops.expand_dims(made, place)
+            made = _ops.expand_dims(made, own_axis)
         if made.ndim != x.ndim:
             raise ArgumentValueError(
                 f"apply_over_axes: got a result of {made.ndim} axes from the function; "

@@ -19,7 +19,7 @@ __all__ = ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
 
 def _without_nan(a: TensorLike, value: float) -> tuple[Tensor, Tensor]:
-    """Return (`a` as floats with NaN replaced by `value`, where it was NaN)."""
+    """Return (`a` as floats with each NaN replaced by `value`, bool mask of the NaNs)."""
     x = as_floating(tensor_of(a))
     missing = _ops.isnan(x)
     return _ops.where(missing, value, x), missing

@@ -192,12 +192,12 @@ def _gathered(x: Tensor, axis: int, width: tuple[int, int], mode: str, kind: str
     """
     if width == (0, 0):
         return x
-    places = _np.arange(x.shape[axis])
-    if not places.size:
+    positions = _np.arange(x.shape[axis])
+    if not positions.size:
         raise ArgumentValueError(f"pad: got an empty axis with mode={mode!r}; wanted elements")
-    if kind == "odd" and mode in ("reflect", "symmetric") and places.size > 1:
+    if kind == "odd" and mode in ("reflect", "symmetric") and positions.size > 1:
         return _odd_reflection(x, axis, width, int(mode == "reflect"))
-    rows = _np.pad(places, width, mode)  # type: ignore[call-overload]
+    rows = _np.pad(positions, width, mode)  # type: ignore[call-overload]
     out: Tensor = _ops.gather(x, Tensor(rows), axis)
     return out
 

@@ -83,10 +83,10 @@ def expand_dims(a: TensorLike, axis: Ints) -> Tensor:
         [[1 2]]
     """
     x = tensor_of(a)
-    places = shape_tuple(axis)
-    rank = x.ndim + len(places)
-    for place in sorted(axis_of("expand_dims", p, rank) for p in places):
-        x = _ops.expand_dims(x, place)
+    axes = shape_tuple(axis)
+    rank = x.ndim + len(axes)
+    for new in sorted(axis_of("expand_dims", p, rank) for p in axes):
+        x = _ops.expand_dims(x, new)
     return x
 
 
@@ -145,7 +145,7 @@ def size(a: TensorLike, axis: Ints | None = None) -> int:
 
 
 def at_least(rank: int, x: Tensor) -> Tensor:
-    """Return a tensor with at least `rank` axes; a vector becomes a row, a matrix goes in front."""
+    """Return a tensor with at least `rank` axes, as NumPy's `atleast_3d` and its relatives do."""
     if x.ndim >= rank:
         return x
     shape = (1,) * (rank - x.ndim) + x.shape if x.ndim < 2 else (*x.shape, 1)
@@ -449,9 +449,9 @@ def roll(a: TensorLike, shift: Ints, axis: Ints | None = None) -> Tensor:
         return _ops.roll(x, shift)
     axes, shifts = shape_tuple(axis), shape_tuple(shift)
     count = builtins.max(len(axes), len(shifts))
-    spread = [v * count if len(v) == 1 else v for v in (shifts, axes)]
-    for places, k in zip(*spread, strict=True):
-        x = _ops.roll(x, places, k)
+    pairs = [v * count if len(v) == 1 else v for v in (shifts, axes)]
+    for steps, k in zip(*pairs, strict=True):
+        x = _ops.roll(x, steps, k)
     return x
 
 

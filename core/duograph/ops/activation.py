@@ -238,8 +238,8 @@ def gelu_tanh_grad(dout: Tensor, x: Tensor):
     `dout` is the gradient of the result.
     """
     t = tanh(_GELU_A * (x + _GELU_B * x * x * x))
-    slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
-    return dout * (0.5 * (1 + t) + 0.5 * x * slope)
+    derivative = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
+    return dout * (0.5 * (1 + t) + 0.5 * x * derivative)
 
 
 @tensor_method("gelu")

@@ -1,7 +1,7 @@
 """Adaptive pooling: windows that split each spatial axis into a given number of cells.
 
 Layers and users call the functions. This module must not use explicit strides or paddings; fixed
-windows are in `pooling`.
+windows are in `pooling_functions`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .axes import tuple_of
 from .creation import fill
 from .gather_scatter import gather, gather_elements_by
 from .logic import select_by
-from .pooling import Ints, batched, doc_words, lowest, unbatched
+from .pooling import Ints, lowest
+from .pooling_functions import batched, doc_words, unbatched
 from .primitive import primitive
 from .reduction import max_with_index, reduce_mean
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import ArgumentError
+from ..sizes import size_like
 from ..tensor import Tensor
 
 # Type aliases for the signatures of several families.
@@ -33,7 +34,7 @@ def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return (int(value),)
+        return (size_like(value),)
     if isinstance(value, (tuple, list)):
         out = []
         for v in value:
@@ -41,7 +42,7 @@ def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
                 v = v.item()
             if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)):
                 raise ArgumentError(f"{name}: got {what}={value!r}; wanted ints")
-            out.append(int(v))
+            out.append(size_like(v))
         return tuple(out)
     raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of ints")
 

@@ -31,8 +31,6 @@ __all__ = [
     "TensorSummary",
     "HistogramSummary",
     "ImageSummary",
-    "PrimitiveWithInfer",
-    "PrimitiveWithCheck",
 ]
 
 _WORLD = "hccl_world_group"
@@ -386,17 +384,3 @@ class ImageSummary(_Summary):
     """`ImageSummary()(name, value)`: accepted; nothing is recorded."""
 
     _owner = "ops.ImageSummary"
-
-
-class PrimitiveWithInfer(Primitive):
-    """Base class of user-defined primitives with `infer_shape` and `infer_dtype`
-    (`mindspore.ops.PrimitiveWithInfer`).
-
-    A subclass computes in `__call__`; the values that it returns determine shapes and dtypes.
-    """
-
-
-class PrimitiveWithCheck(Primitive):
-    """Base class of user-defined primitives with `check_shape` and `check_dtype`
-    (`mindspore.ops.PrimitiveWithCheck`).
-    """

@@ -20,6 +20,7 @@ from ..errors import GradientError, ShapeError
 from ..ir.graph import Graph, GraphNode
 from ..op import op
 from ..ranks.buckets import start_all_reduce
+from ..ranks.on_device import DeviceArray
 from ..ranks.operations import Operation
 from ..ranks.world import world
 from ..tensor import Tensor
@@ -38,9 +39,16 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def runnable(x: Tensor | TensorType) -> np.ndarray:
-    """Return a host array with the layout that transfers need."""
+def runnable(x: Any) -> Any:
+    """Return a host array with the layout that transfers need; what is on a device has it."""
+    if isinstance(x, DeviceArray):
+        return x
     return np.asarray(x, order="C")  # ascontiguousarray would add an axis to 0-d arrays
+
+
+def _on_host(x: Any) -> np.ndarray:
+    """Return an array in host memory, through which messages go."""
+    return runnable(x.on_host() if isinstance(x, DeviceArray) else x)
 
 
 @op(name="all_reduce", **OPTIONS)
@@ -204,7 +212,10 @@ def _(x, out, dout, lengths, group):
 
 @op(name="reduce_scatter_rows", **OPTIONS)
 def reduce_scatter_rows(x: Tensor, lengths: Sequence[int], rows: int, reduction: str, group: str):
-    """Graph op: rows of the reduction of tensors: lengths[rank], which is also `rows`."""
+    """Graph op: this rank's rows of the reduction of tensors: lengths[rank] of them, in order.
+
+    `rows` is that number, from which the type of the result follows.
+    """
 
 
 @reduce_scatter_rows.infer
@@ -366,7 +377,7 @@ def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str)
 def _compared(
     op: Any, attributes: Mapping[str, Any]
 ) -> tuple[Callable[[Any], str], Mapping[str, Any]]:
-    """Return how an operand is shown, and the attributes, that all ranks have in common."""
+    """Return (function from operand type to text, attributes), which all ranks must share."""
     own = _OF_THE_RANK.get(op.name)
     if own is None:
         return str, attributes
@@ -398,7 +409,7 @@ def _(x, to, tag, group):
 
 @send.reference
 def _(x, to, tag, group):
-    world().group("send", group).send(runnable(x), to, tag)
+    world().group("send", group).send(_on_host(x), to, tag)
     return x
 
 
@@ -433,7 +444,7 @@ def _(x, to, tag, group):
 
 @start_send.reference
 def _(x, to, tag, group):
-    world().group("isend", group).start_send(np.array(x, order="C"), to, tag)
+    world().group("isend", group).start_send(np.array(_on_host(x), order="C"), to, tag)
     return (np.zeros((), np.int32),)
 
 
@@ -457,7 +468,7 @@ def _(types, sources, tags, group):
 @receive_all.reference
 def _(arrays, sources, tags, group):
     found = world().group("recv", group)
-    likes = [runnable(x) for x in arrays]
+    likes = [np.empty(x.shape, x.dtype) for x in arrays]
     started = [
         found.start_receive(x, source, tag)
         for x, source, tag in zip(likes, sources, tags, strict=True)

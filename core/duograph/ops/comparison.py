@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32
+from ..dtype import BOOL, NUMERIC, REAL, bool_, float32
 from ..errors import ArgumentValueError
 from ..ir.values import HostValue
 from ..op import op
@@ -17,9 +17,9 @@ from .logic import logical_and, logical_not, logical_or
 from .methods import tensor_method
 
 __all__ = [
-    "approximate_equal", "eq", "equal", "ge", "greater", "greater_equal", "gt", "is_complex",
-    "is_floating_point", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
-    "le", "less", "less_equal", "lt", "ne", "not_equal", "signbit",
+    "approximate_equal", "eq", "equal", "ge", "greater", "greater_equal", "gt", "isclose",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "le", "less", "less_equal",
+    "lt", "ne", "not_equal", "signbit",
 ]  # fmt: skip
 
 
@@ -535,28 +535,6 @@ def isreal(input: Tensor) -> Tensor:
     return (
         equal(input, input.real()) if input.dtype.is_complex else logical_or(equal(input, 0), True)
     )
-
-
-def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one (`mindspore.ops.is_floating_point`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
-        True
-    """
-    return input.dtype in FLOATING
-
-
-def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one (`mindspore.ops.is_complex`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.is_complex(ms.Tensor([1.0]))
-        False
-    """
-    return input.dtype.is_complex
 
 
 # `HostValue`: a number that is known only when the graph runs. An object of which that is true is

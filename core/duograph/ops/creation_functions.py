@@ -29,7 +29,7 @@ from .logic import select_by
 from .methods import tensor_method
 from .primitive import primitive
 from .shape_primitives import broadcast_to, reshape_to
-from .shaping import spread
+from .shaping import one_tuple
 
 __all__ = [
     "ones", "zeros", "full", "empty", "ones_like", "zeros_like", "full_like", "empty_like", "fill",
@@ -39,7 +39,7 @@ __all__ = [
 
 def sizes_of(name: str, shape: object) -> tuple[int, ...]:
     found = ints_of(name, "shape", shape)
-    if min(found, default=0) < 0:
+    if any([n < 0 for n in found]):
         raise ArgumentValueError(f"{name}: got shape {found}; wanted none negative")
     return found
 
@@ -129,7 +129,7 @@ def empty(
         >>> ms.ops.empty((2, 3)).shape
         (2, 3)
     """
-    return _on(zeros(spread("empty", "size", size), dtype), device)
+    return _on(zeros(one_tuple("empty", "size", size), dtype), device)
 
 
 def _on(made: Tensor, device: str | None) -> Tensor:
@@ -331,7 +331,7 @@ def _tensor_new_zeros(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
     """Return a tensor of zeros of another shape, in this tensor's dtype unless `dtype` is given."""
-    return _filled(self, "new_zeros", spread("new_zeros", "size", size), 0, dtype)
+    return _filled(self, "new_zeros", one_tuple("new_zeros", "size", size), 0, dtype)
 
 
 @tensor_method("new_ones")
@@ -339,7 +339,7 @@ def _tensor_new_ones(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
     """Return a tensor of ones of another shape, in this tensor's dtype unless `dtype` is given."""
-    return _filled(self, "new_ones", spread("new_ones", "size", size), 1, dtype)
+    return _filled(self, "new_ones", one_tuple("new_ones", "size", size), 1, dtype)
 
 
 @tensor_method("new_full")
@@ -365,7 +365,7 @@ def _tensor_new_empty(
     device: str | None = None,
 ) -> Tensor:
     """Return a tensor of another shape, in this tensor's dtype by default; its values are zeros."""
-    return _on(_filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype), device)
+    return _on(_filled(self, "new_empty", one_tuple("new_empty", "size", size), 0, dtype), device)
 
 
 @op(differentiable=False, primitive="Eye")

@@ -13,6 +13,7 @@ from ..call_cache import cached_call
 from ..dtype import DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentValueError
 from ..op import op
+from ..sizes import range_length
 from ..tensor import Tensor
 from . import powers
 from .arguments import Number
@@ -55,7 +56,7 @@ def arange(
     if by == 0:
         raise ArgumentValueError("arange: got step=0; wanted another number")
     if whole:
-        count = len(builtins.range(int(first), int(last), int(by)))
+        count = range_length(first, last, by)
         kind = found if found in (int32, int64) else int64
         out = iota((count,), 0, kind)
         if by != 1:

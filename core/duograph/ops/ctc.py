@@ -121,8 +121,7 @@ def ctc_loss(
         lengths = [_lengths(name, x, batch) for x in (input_lengths, target_lengths)]
         table = np.asarray(targets.asnumpy())
         size = (steps, batch, classes, longest)
-        in_len, out_len = lengths
-        found = _tables(name, table, in_len, out_len, size, blank, single)
+        found = _tables(name, table, lengths[0], lengths[1], size, blank, single)
         return tuple(map(Tensor, found))
 
     builder = staged_builder()
@@ -145,8 +144,7 @@ def ctc_loss(
     limit = 0.0 if zero_infinity else float("inf")
     loss = select_by(unreachable, fill((), limit, loss.dtype), loss)
     if reduction == "mean":
-        shown = loss / scale
-        shown = reduce_mean(shown, (0,), False)
+        shown = reduce_mean(loss / scale, (0,), False)
     elif reduction == "sum":
         shown = reduce_sum(loss, (0,), False)
     else:

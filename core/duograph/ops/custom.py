@@ -27,7 +27,8 @@ from ..errors import (
     ShapeError,
     UnsupportedOpError,
 )
-from ..op import dispatch, op
+from ..op import op
+from ..op_calls import dispatch
 from ..option_checks import check_options
 from ..tensor import Tensor
 from ..types import TensorType
@@ -134,7 +135,7 @@ class CustomKernel:
 
 
 def _ruled(rule: Any, given: Sequence[Any]) -> Any:
-    """Return a rule's answer for shapes or dtypes of the inputs; a rule may be the answer itself.
+    """Evaluate `out_shape` or `out_dtype`: a function of those of the inputs, or a constant.
 
     Without a rule it is that of the first input.
     """
@@ -201,7 +202,10 @@ def _checked_gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: Cu
 
 
 def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> Any:
-    """Raise the error of a device that cannot run a kernel: decompositions are asked for last."""
+    """Raise the error for a kernel that the device cannot run, in place of a decomposition.
+
+    The lowering asks for a decomposition only after the backend has refused the kernel.
+    """
     raise UnsupportedOpError(
         f"Custom: the operator {kernel.name!r} cannot run on this device: it has "
         f"{kernel.languages}; wanted a language of the device ('c' for CPU, 'opencl' for OpenCL, "
@@ -216,6 +220,28 @@ for _op, _rule in ((custom, _checked_gradients), (custom_effect, _gradients)):
 
 
 # ---- the public class ----------------------------------------------------------------------------
+
+
+def _check_form(func_type: str, given: Mapping[str, object]) -> None:
+    """Raise unless `ops.Custom` knows the kind of operator and its options fit that kind.
+
+    `given` has the options by name; None means that one was left out.
+    """
+    if func_type not in OPTIONS:
+        raise ArgumentValueError(
+            f"Custom: got func_type={func_type!r}; wanted one of {', '.join(OPTIONS)}"
+        )
+    for option, value in given.items():
+        if value is not None and option not in OPTIONS[func_type]:
+            raise ArgumentValueError(
+                f"Custom: got {option}={value!r}, which has no meaning for "
+                f"func_type={func_type!r}; leave it out"
+            )
+    if func_type == "source" and given["in_dtype"] is None:
+        raise ArgumentError(
+            "Custom: got source without in_dtype; wanted the dtype of the inputs, a tuple "
+            "with one for each, or 'any' for a kernel that looks at the dtypes itself"
+        )
 
 
 class Custom(Primitive):
@@ -290,25 +316,11 @@ class Custom(Primitive):
     ) -> None:
         super().__init__()
         check_options("ops.Custom", reg_info=reg_info)
-        if func_type not in OPTIONS:
-            raise ArgumentValueError(
-                f"Custom: got func_type={func_type!r}; wanted one of {', '.join(OPTIONS)}"
-            )
         given = {
             "out_shape": out_shape, "out_dtype": out_dtype, "bprop": bprop, "name": name,
             "work_items": work_items, "in_dtype": in_dtype, "effects": effects or None,
         }  # fmt: skip
-        for option, value in given.items():
-            if value is not None and option not in OPTIONS[func_type]:
-                raise ArgumentValueError(
-                    f"Custom: got {option}={value!r}, which has no meaning for "
-                    f"func_type={func_type!r}; leave it out"
-                )
-        if func_type == "source" and in_dtype is None:
-            raise ArgumentError(
-                "Custom: got source without in_dtype; wanted the dtype of the inputs, a tuple "
-                "with one for each, or 'any' for a kernel that looks at the dtypes itself"
-            )
+        _check_form(func_type, given)
         if bprop is not None and not callable(bprop):
             raise ArgumentError(f"Custom: got {type(bprop).__name__} for bprop; wanted a function")
         self.func = func
@@ -400,7 +412,7 @@ def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
 
 
 def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
-    """Return the name, the sources by language, and None for the library, of `Custom`'s `func`."""
+    """Read `func` of a "source" operator: return (kernel name, sources by language, None)."""
     if not isinstance(func, Mapping) or not func:
         raise ArgumentError(
             f"Custom: got {type(func).__name__} for func; wanted a dict of sources by language, "
@@ -421,7 +433,7 @@ def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str |
 
 
 def _library(func: Any) -> tuple[str, Mapping[str, str], str | None]:
-    """Return the name, no sources, and the path of the library, of `Custom`'s `func`."""
+    """Read `func` of an "aot" operator: return (kernel name, no sources, the library's path)."""
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name.isidentifier():
         raise ArgumentError(

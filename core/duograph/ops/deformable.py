@@ -100,9 +100,9 @@ def deformable_conv2d(
 
 
 def _sampled(x: Tensor, rows: Tensor, columns: Tensor, size: tuple[int, int]) -> Tensor:
-    """Return bilinear samples of (N, G, C, H * W) at real positions, 0 outside: (N, G, C, places).
+    """Return bilinear samples (N, G, C, n) of (N, G, C, H * W) at n real positions, 0 outside.
 
-    `rows` and `columns` have the axes N and G first, and the same number of places after them.
+    `rows` and `columns` have the axes N and G first, and n positions after them.
     """
     height, width = size
     batch, groups, channels, _ = x.shape

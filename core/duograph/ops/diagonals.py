@@ -15,14 +15,13 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..op_signature import Number
 from ..tensor import Tensor
-from .arguments import Number
 from .axes import axis_of
 from .comparison import equal, less, less_equal
 from .creation import cast_to, fill, iota, zeros_of
 from .division import remainder
 from .logic import logical_and, select_by
 from .methods import tensor_method
-from .movement import concat_by, pad_by, slice_axis
+from .movement import pad_by
 from .primitive import primitive
 from .shape_primitives import dense_strides, reduce_sum, reshape_to, strided_copy
 from .shaping import moveaxis
@@ -37,9 +36,6 @@ __all__ = [
     "diagflat",
     "diagonal_scatter",
     "trace",
-    "matrix_diag",
-    "matrix_diag_part",
-    "matrix_set_diag",
     "fill_diagonal",
 ]
 
@@ -50,7 +46,8 @@ def _distance(x: Tensor) -> Tensor:
     return iota(shape, 1, int32) - iota(shape, 0, int32)
 
 
-def _int(name: str, what: str, value: object) -> int:
+def int_of(name: str, what: str, value: object) -> int:
+    """Return an integer argument, which may be a Tensor of one element, as an int, or raise."""
     if isinstance(value, Tensor) and value.size == 1:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -61,10 +58,11 @@ def _int(name: str, what: str, value: object) -> int:
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
     """Check the number of a diagonal; clamp it to -rows .. columns so that it fits int32."""
     rows, columns = x.shape[-2:]
-    return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
+    return max(-rows, min(columns, int_of(name, "diagonal", diagonal)))
 
 
-def _matrix(name: str, x: Tensor) -> None:
+def check_matrix(name: str, x: Tensor) -> None:
+    """Raise ShapeError if a tensor has fewer than two axes; `name` is the op's in the message."""
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
 
@@ -87,7 +85,7 @@ def tril(input: Tensor, diagonal: int = 0):
         [[1, 0],
          [3, 4]])
     """
-    _matrix("tril", input)
+    check_matrix("tril", input)
     keep = less_equal(_distance(input), _last_kept("tril", input, diagonal))
     return select_by(keep, input, zeros_of(input._type.plain))
 
@@ -110,7 +108,7 @@ def triu(input: Tensor, diagonal: int = 0):
         [[1, 2],
          [0, 4]])
     """
-    _matrix("triu", input)
+    check_matrix("triu", input)
     keep = less_equal(_last_kept("triu", input, diagonal), _distance(input))
     return select_by(keep, input, zeros_of(input._type.plain))
 
@@ -134,8 +132,11 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
         [[1, 2, 0],
          [0, 5, 6]])
     """
-    _matrix("matrix_band_part", x)
-    low, high = _int("matrix_band_part", "lower", lower), _int("matrix_band_part", "upper", upper)
+    check_matrix("matrix_band_part", x)
+    low, high = (
+        int_of("matrix_band_part", "lower", lower),
+        int_of("matrix_band_part", "upper", upper),
+    )
     rows, columns = x.shape[-2:]
     at = _distance(x)
     keep = logical_and(
@@ -195,7 +196,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     rows, columns = _two_axes("diagonal", len(input.shape), dim1, dim2)
     last = len(input.shape) - 1
     moved = moveaxis(input, (rows, columns), (last - 1, last))
-    return diagonal_by(moved, _int("diagonal", "offset", offset))
+    return diagonal_by(moved, int_of("diagonal", "offset", offset))
 
 
 def _two_axes(name: str, ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
@@ -279,7 +280,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     """
     ndim = len(input.shape) + 1
     a, b = _two_axes("diag_embed", ndim, dim1, dim2)
-    made = diag_embed_by(input, _int("diag_embed", "offset", offset))
+    made = diag_embed_by(input, int_of("diag_embed", "offset", offset))
     if (a, b) == (ndim - 2, ndim - 1):
         return made
     return moveaxis(made, (ndim - 2, ndim - 1), (a, b))
@@ -321,7 +322,7 @@ def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
             f"diag: got diagonal={diagonal} for shape {self.shape}; wanted 0, or one axis "
             f"(ops.diagonal reads a diagonal)"
         )
-    return diag_embed_by(self, _int("diag", "diagonal", diagonal))
+    return diag_embed_by(self, int_of("diag", "diagonal", diagonal))
 
 
 @tensor_method("diagflat")
@@ -337,7 +338,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
          [0, 0, 2],
          [0, 0, 0]])
     """
-    return diag_embed_by(reshape_to(input, (input.size,)), _int("diagflat", "offset", offset))
+    return diag_embed_by(reshape_to(input, (input.size,)), int_of("diagflat", "offset", offset))
 
 
 @op(name="set_diagonal", promote="common")
@@ -348,8 +349,8 @@ def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
     lead = [0] * (values.ndim - 1)
     low = max(-offset, 0)
     high = rows - n - low
-    spread = pad_by(values, (*lead, low), (*lead, high), 0)
-    column = reshape_to(spread, (*values.shape[:-1], rows, 1))
+    padded = pad_by(values, (*lead, low), (*lead, high), 0)
+    column = reshape_to(padded, (*values.shape[:-1], rows, 1))
     return select_by(equal(_distance(input), offset), column, input)
 
 
@@ -381,7 +382,7 @@ def diagonal_scatter(
     wanted = (*moved.shape[:-2], diagonal_length(moved.shape, offset))
     if src.shape != wanted:
         raise ShapeError(f"diagonal_scatter: got src of shape {src.shape}; wanted {wanted}")
-    made = set_diagonal_by(moved, src, _int("diagonal_scatter", "offset", offset))
+    made = set_diagonal_by(moved, src, int_of("diagonal_scatter", "offset", offset))
     return moveaxis(made, (ndim - 2, ndim - 1), (a, b))
 
 
@@ -390,213 +391,9 @@ def diagonal_length(shape: Sequence[int], offset: int) -> int:
     return max(min(shape[-2] - max(-offset, 0), shape[-1] - max(offset, 0)), 0)
 
 
-def _int_or_float(value: object) -> object:
+def as_number(value: object) -> object:
+    """Return the number in a Tensor of one element; anything else as it is."""
     return value.item() if isinstance(value, Tensor) else value
-
-
-@op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
-def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Number):
-    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`).
-
-    Args:
-        x: Tensor of at least one axis.
-        k: 0 the main diagonal, positive ones above it. A pair (lowest, highest): the rows of `x`
-            are several diagonals, as `matrix_diag_part` returns them.
-        align: whether diagonals above and below stand left or right in these rows.
-        num_rows, num_cols: sizes of the matrices; -1: as small as can be, both: square.
-        padding_value: value of all other elements.
-
-    Raises:
-        ValueError: sizes for which the diagonal is of another length.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.matrix_diag(ms.Tensor([1, 2]), 1)
-        Tensor(shape=[3, 3], dtype=Int64, value=
-        [[0, 1, 0],
-         [0, 0, 2],
-         [0, 0, 0]])
-    """
-    base = fill((*x.shape[:-1], rows, columns), padding, x.dtype)
-    return set_diagonal_by(base, x, offset)
-
-
-@matrix_diag.normaliser
-def _(
-    x: Tensor,
-    k: int | Sequence[int] | Tensor = 0,
-    num_rows: int = -1,
-    num_cols: int = -1,
-    padding_value: Tensor | Number = 0,
-    align: str = "RIGHT_LEFT",
-):
-    _one_of_aligns("matrix_diag", align)
-    several = _several("matrix_diag", k)
-    if several is not None:
-        return _banded(x, several, num_rows, num_cols, padding_value, align)
-    at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
-    n = x.shape[-1] if x.shape else 0
-    rows = _int("matrix_diag", "num_rows", num_rows)
-    columns = _int("matrix_diag", "num_cols", num_cols)
-    if rows == -1 and columns == -1:
-        rows = columns = n + abs(at)
-    rows = n + max(-at, 0) if rows == -1 else rows
-    columns = n + max(at, 0) if columns == -1 else columns
-    if not x.shape or diagonal_length((rows, columns), at) != n:
-        raise ShapeError(
-            f"matrix_diag: got shape {x.shape} for diagonal {at} of ({rows}, {columns}) matrices"
-        )
-    return (x, at, rows, columns, pad)
-
-
-_ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
-
-
-def _several(name: str, k: object) -> tuple[int, int] | None:
-    """Return (lowest, highest) if `k` names a range of diagonals, or None if it names one."""
-    if isinstance(k, Tensor):
-        k = k.tolist()
-    if not isinstance(k, (tuple, list)) or len(k) != 2:
-        return None
-    low, high = (_int(name, "k", v) for v in k)
-    if low > high:
-        raise ArgumentValueError(f"{name}: got k={(low, high)}; wanted the lower one first")
-    return low, high
-
-
-def _place(align: str, at: int, spare: int) -> int:
-    """Return the column where the elements of diagonal number `at` begin in a padded row.
-
-    `align`, such as ``"RIGHT_LEFT"``, aligns diagonals above and below the main one; the row has
-    `spare` padding elements.
-    """
-    above, below = align.split("_")
-    return 0 if "LEFT" in (above if at >= 0 else "", below if at <= 0 else "") else spare
-
-
-def _banded(
-    x: Tensor,
-    k: tuple[int, int],
-    num_rows: object,
-    num_cols: object,
-    padding: Tensor | Number,
-    align: str,
-) -> Tensor:
-    """Return matrices whose diagonals k[0] .. k[1] are the rows of `x`, the highest first."""
-    low, high = k
-    if x.ndim < 2 or x.shape[-2] != high - low + 1:
-        raise ShapeError(
-            f"matrix_diag: got shape {x.shape} for diagonals {low} to {high}; wanted "
-            f"{high - low + 1} rows"
-        )
-    n = x.shape[-1]
-    rows, columns = n - min(high, 0), n + max(low, 0)
-    given_rows = _int("matrix_diag", "num_rows", num_rows)
-    given_columns = _int("matrix_diag", "num_cols", num_cols)
-    if given_rows == given_columns == -1:
-        rows = columns = max(rows, columns)
-    rows = rows if given_rows == -1 else given_rows
-    columns = columns if given_columns == -1 else given_columns
-    value = _int_or_float(padding)
-    out = fill((*x.shape[:-2], rows, columns), value, x.dtype)
-    return _with_band(out, x, k, align, "matrix_diag")
-
-
-def _with_band(base: Tensor, x: Tensor, k: tuple[int, int], align: str, name: str) -> Tensor:
-    """Return the matrices `base` with the diagonals k[0] .. k[1] replaced by the rows of `x`."""
-    longest = max(diagonal_length(base.shape, at) for at in range(k[0], k[1] + 1))
-    wanted = (*base.shape[:-2], k[1] - k[0] + 1, longest)
-    if x.shape != wanted:
-        raise ShapeError(f"{name}: got diagonals of shape {x.shape} for k={k}; wanted {wanted}")
-    for i, at in enumerate(range(k[1], k[0] - 1, -1)):
-        size = diagonal_length(base.shape, at)
-        begin = _place(align, at, longest - size)
-        row = slice_axis(slice_axis(x, x.ndim - 2, i, i + 1), x.ndim - 1, begin, begin + size)
-        base = set_diagonal_by(base, reshape_to(row, (*x.shape[:-2], size)), at)
-    return base
-
-
-def _band(x: Tensor, k: tuple[int, int], padding: Tensor | Number, align: str) -> Tensor:
-    """Return the diagonals k[0] .. k[1] of matrices as rows padded to one length, highest first."""
-    longest = max(diagonal_length(x.shape, at) for at in range(k[0], k[1] + 1))
-    lead = x.shape[:-2]
-    rows = []
-    for at in range(k[1], k[0] - 1, -1):
-        part = diagonal_by(x, at)
-        spare = longest - part.shape[-1]
-        begin = _place(align, at, spare)
-        before = (*[0] * len(lead), begin)
-        after = (*[0] * len(lead), spare - begin)
-        part = pad_by(part, before, after, _int_or_float(padding))
-        rows.append(reshape_to(part, (*lead, 1, longest)))
-    return concat_by(rows, len(lead))
-
-
-def _one_of_aligns(name: str, align: object) -> None:
-    """Raise ArgumentValueError unless `align` is one of the known alignments."""
-    if align not in _ALIGNS:
-        raise ArgumentValueError(
-            f"{name}: got align={align!r}; wanted one of {', '.join(map(repr, _ALIGNS))}"
-        )
-
-
-@primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
-@cached_call
-def matrix_diag_part(
-    x: Tensor,
-    k: int | Sequence[int] | Tensor = 0,
-    padding_value: Tensor | Number = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
-    """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`).
-
-    A pair (lowest, highest) gives several, as rows of a matrix, the highest first; `align` says
-    whether those above and below the main diagonal stand left or right, beside `padding_value`.
-
-    Raises:
-        ValueError: fewer than two axes.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), 0)
-        Tensor(shape=[2], dtype=Int64, value= [1, 4])
-    """
-    _one_of_aligns("matrix_diag_part", align)
-    _matrix("matrix_diag_part", x)
-    several = _several("matrix_diag_part", k)
-    if several is not None:
-        return _band(x, several, padding_value, align)
-    return diagonal_by(x, _int("matrix_diag_part", "k", k))
-
-
-@primitive('MatrixSetDiagV3(align="RIGHT_LEFT")')
-@cached_call
-def matrix_set_diag(
-    x: Tensor,
-    diagonal: Tensor,
-    k: int | Sequence[int] | Tensor = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
-    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`).
-
-    A pair (lowest, highest) replaces several by the rows of `diagonal`, as of `matrix_diag_part`.
-
-    Raises:
-        ValueError: fewer than two axes, or a diagonal of another length.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.matrix_set_diag(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0]))
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[ 1.00000000e+00,  0.00000000e+00],
-         [ 0.00000000e+00,  2.00000000e+00]])
-    """
-    _one_of_aligns("matrix_set_diag", align)
-    _matrix("matrix_set_diag", x)
-    several = _several("matrix_set_diag", k)
-    if several is not None:
-        return _with_band(x, diagonal, several, align, "matrix_set_diag")
-    return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 
 
 @op(primitive="FillDiagonal(fill_value, wrap=False)")
@@ -629,10 +426,10 @@ def fill_diagonal(input: Tensor, value: Number, wrap: bool):
 @fill_diagonal.normaliser
 def _(input: Tensor, fill_value: Number, wrap: bool = False):
     shape = input.shape
-    _matrix("fill_diagonal", input)
+    check_matrix("fill_diagonal", input)
     if len(shape) > 2 and len(set(shape)) > 1:
         raise ShapeError(f"fill_diagonal: got shape {shape}; wanted two axes, or equal ones")
-    return (input, _int_or_float(fill_value), bool(wrap))
+    return (input, as_number(fill_value), bool(wrap))
 
 
 @tensor_method("fill_diagonal")

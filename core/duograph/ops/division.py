@@ -24,8 +24,7 @@ from .rounding import floor, trunc
 from .shape_primitives import reduce_sum, unbroadcast
 
 __all__ = [
-    "div", "divide", "floor_div", "floor_divide", "floor_mod", "fmod", "mod", "remainder",
-    "truncate_div", "truncate_mod",
+    "div", "divide", "floor_divide", "fmod", "mod", "remainder",
 ]  # fmt: skip
 
 
@@ -349,7 +348,7 @@ def _(x, y):
     return select(usual, rest, select(logical_and(finite, abs(y) == float("inf")), x, float("nan")))
 
 
-floor_div, floor_mod, mod, truncate_mod = floor_divide, remainder, remainder, fmod
+mod = remainder
 
 
 def div(

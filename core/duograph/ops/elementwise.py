@@ -18,10 +18,10 @@ from .pointwise import conjugate, real_dtype
 from .shape_primitives import unbroadcast
 
 __all__ = [
-    "abs", "absolute", "add", "fmax", "fmin", "inv",
+    "abs", "absolute", "add", "fmax", "fmin",
     "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal", "sgn",
     "sign",
-    "square", "sub", "subtract", "true_divide",
+    "square", "sub", "true_divide",
 ]  # fmt: skip
 
 
@@ -586,5 +586,5 @@ def _tensor_positive(self: Tensor) -> Tensor:
     return self
 
 
-absolute, inv, negative, sgn = abs, reciprocal, neg, sign
-multiply, subtract = mul, sub
+absolute, negative, sgn = abs, neg, sign
+multiply = mul

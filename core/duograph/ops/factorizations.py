@@ -78,8 +78,8 @@ def _(x, out, dout):
     same = _identity(x)
     gaps = select_by(same, fill((), 1.0, x.dtype), row - column)
     inner = matmul_of(_transposed(vectors), dvectors) / gaps
-    spread = broadcast_to(reshape_to(dvalues, (*dvalues.shape, 1)), x.shape)
-    inner = select_by(same, spread, inner)
+    columns = broadcast_to(reshape_to(dvalues, (*dvalues.shape, 1)), x.shape)
+    inner = select_by(same, columns, inner)
     made = matmul_of(matmul_of(vectors, inner), _transposed(vectors))
     return ((made + _transposed(made)) * 0.5,)
 
@@ -122,11 +122,11 @@ def _(x, out, dout):
     if x.shape[-1] != x.shape[-2]:
         raise MissingRuleError("lu of matrices that are not square")
     both, pivots = out
-    slope = dout[0]
+    dfactors = dout[0]
     low = tril(both, -1) + cast_to(_identity(x), x.dtype)
     high = triu(both)
-    below = tril(matmul_of(_transposed(low), tril(slope, -1)), -1)
-    above = triu(matmul_of(triu(slope), _transposed(high)))
+    below = tril(matmul_of(_transposed(low), tril(dfactors, -1)), -1)
+    above = triu(matmul_of(triu(dfactors), _transposed(high)))
     inner = matmul_of(_transposed(inverse(low)), below + above)
     made = matmul_of(inner, _transposed(inverse(high)))
     return (matmul_of(permutation(pivots, x.shape[-2], x), made),)

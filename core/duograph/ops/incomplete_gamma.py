@@ -287,19 +287,19 @@ def _(x, y, kind):
     return _on_host(kind, x, y)
 
 
-@op(name="gamma_slope", dtypes=FLOATING, host_fallback=True)
-def gamma_slope(input: Tensor, other: Tensor, kind: str):
+@op(name="gamma_derivative", dtypes=FLOATING, host_fallback=True)
+def gamma_derivative(input: Tensor, other: Tensor, kind: str):
     """Primitive op: derivative of igamma by a or of zeta by s; it has no derivative itself."""
 
 
-@gamma_slope.infer
+@gamma_derivative.infer
 def _(x, y, kind):
     if kind not in ("igamma_by_a", "zeta_by_s"):
-        raise ArgumentValueError(f"gamma_slope: got kind={kind!r}; wanted a derivative")
+        raise ArgumentValueError(f"gamma_derivative: got kind={kind!r}; wanted a derivative")
     return elementwise_type(kind, x, y)
 
 
-@gamma_slope.reference
+@gamma_derivative.reference
 def _(x, y, kind):
     return _on_host(kind, x, y)
 
@@ -314,10 +314,10 @@ def _(x, y, out, dout, kind):
     first: Any
     if kind in ("igamma", "igammac"):
         sign = 1.0 if kind == "igamma" else -1.0
-        first = gamma_slope(x, y, "igamma_by_a") * sign
+        first = gamma_derivative(x, y, "igamma_by_a") * sign
         second = _by_x(x, y) * sign
     elif kind == "zeta":
-        first = gamma_slope(x, y, "zeta_by_s")
+        first = gamma_derivative(x, y, "zeta_by_s")
         second = neg(x) * gamma_of_two(x + 1, y, "zeta")
     else:
         first, second = x * 0.0, gamma_of_two(x + 1, y, "polygamma")
@@ -339,19 +339,21 @@ def _(a, b, x):
     return _on_host("betainc", a, b, x)
 
 
-@op(name="betainc_slope", dtypes=FLOATING, host_fallback=True)
-def betainc_slope(a: Tensor, b: Tensor, x: Tensor, kind: str):
+@op(name="betainc_derivative", dtypes=FLOATING, host_fallback=True)
+def betainc_derivative(a: Tensor, b: Tensor, x: Tensor, kind: str):
     """Primitive op: the derivative of `betainc` by a or b; it has no derivative itself."""
 
 
-@betainc_slope.infer
+@betainc_derivative.infer
 def _(a, b, x, kind):
     if kind not in ("betainc_by_a", "betainc_by_b"):
-        raise ArgumentValueError(f"betainc_slope: got kind={kind!r}; wanted 'betainc_by_a' or _b")
-    return elementwise_type("betainc_slope", a, b, x)
+        raise ArgumentValueError(
+            f"betainc_derivative: got kind={kind!r}; wanted 'betainc_by_a' or _b"
+        )
+    return elementwise_type("betainc_derivative", a, b, x)
 
 
-@betainc_slope.reference
+@betainc_derivative.reference
 def _(a, b, x, kind):
     return _on_host(kind, a, b, x)
 
@@ -362,8 +364,8 @@ def _(a, b, x, out, dout):
         lgamma(a + b) - lgamma(a) - lgamma(b) + (a - 1) * log(x) + (b - 1) * log1p(neg(x))
     )
     return (
-        unbroadcast(mul(dout, betainc_slope(a, b, x, "betainc_by_a")), a),
-        unbroadcast(mul(dout, betainc_slope(a, b, x, "betainc_by_b")), b),
+        unbroadcast(mul(dout, betainc_derivative(a, b, x, "betainc_by_a")), a),
+        unbroadcast(mul(dout, betainc_derivative(a, b, x, "betainc_by_b")), b),
         unbroadcast(mul(dout, density), x),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ..errors import IndexKindError, IndexRangeError, ShapeError
+from ..sizes import range_length, slice_bounds
 from .movement import slice_shape
 
 __all__: list[str] = []
@@ -89,7 +90,7 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
         n = shape[axis]
         if item.__class__ is tuple:
             b, e, s = _slice_of(item, n)
-            middle.append(len(range(b, e, s)))
+            middle.append(range_length(b, e, s))
         elif item == ARRAY:
             b, e, s = 0, n, 1
             chosen.append(k)
@@ -116,5 +117,5 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
 def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
     if item[2] == 0:
         raise ShapeError("index: got a slice with step 0; wanted another step")
-    begin, end, step = slice(*item).indices(n)
-    return (begin, end, step) if len(range(begin, end, step)) else (0, 0, 1)
+    begin, end, step = slice_bounds(item[0], item[1], item[2], n)
+    return (begin, end, step) if range_length(begin, end, step) else (0, 0, 1)

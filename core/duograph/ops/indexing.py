@@ -8,7 +8,6 @@ becomes a select. Nothing here returns a view: a write binds the Tensor to a new
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +17,10 @@ from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..host_arrays import Array
 from ..ir.builder import GraphTensor
-from ..op import numbers, op
+from ..op import op
+from ..op_calls import numbers
 from ..runtime_state import runtime_state, thread_state
+from ..sizes import size_like
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from . import elementwise
@@ -181,7 +182,7 @@ def _bound(value: Any) -> int | None:
     if value is None:
         return None
     try:
-        return operator.index(value)
+        return size_like(value)
     except TypeError:
         raise IndexKindError(
             f"index: got {value!r} as a bound of a slice; wanted an int or None"

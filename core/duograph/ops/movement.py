@@ -17,6 +17,7 @@ from ..ir.basic_ops import check_number
 from ..op import op
 from ..op_signature import Axes, Axis, Number
 from ..runtime_state import runtime_state
+from ..sizes import range_length
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of
@@ -143,7 +144,7 @@ def slice_shape(
     begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the shape of a slice with one normalised (begin, end, stride) per axis."""
-    return tuple(len(range(b, e, s)) for b, e, s in zip(begin, end, strides, strict=True))
+    return tuple(range_length(b, e, s) for b, e, s in zip(begin, end, strides, strict=True))
 
 
 @op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))

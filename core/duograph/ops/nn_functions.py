@@ -19,12 +19,12 @@ from ..op import op
 from ..tensor import Tensor
 from .adaptive_pooling import adaptive_avg
 from .axes import tuple_of
-from .comparison import equal, less
+from .comparison import equal
 from .creation import cast_to, fill
 from .elementwise import minimum
 from .gather_scatter import gather, scatter_add_by, scatter_set_by
 from .linalg import widened
-from .logic import logical_and, logical_not, select_by
+from .logic import select_by
 from .movement import stop_gradient
 from .norms import vector_norm
 from .primitive import Primitive, primitive
@@ -39,7 +39,6 @@ __all__ = [
     "ResizeBilinearV2",
     "ResizeNearestNeighbor",
     "ResizeBicubic",
-    "EmbeddingLookup",
 ]
 
 
@@ -406,25 +405,3 @@ def _(
         assign(weight, scatter_set_by(plain, reshape_to(input, (input.size,)), used * scale, 0))
     own = -1 if padding_idx is None else padding_idx % rows
     return (input, weight, own, bool(scale_grad_by_freq))
-
-
-class EmbeddingLookup(Primitive):
-    """Rows of a table: `EmbeddingLookup()(params, indices, offset)`.
-
-    A row is 0 where the index minus `offset` is out of range.
-    """
-
-    def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
-        """Return the rows of `input_params` at `input_indices - offset`.
-
-        An index out of range gives zeros.
-        """
-        rows = input_params.shape[0]
-        index = input_indices - offset
-        inside = logical_and(
-            logical_not(less(index, fill((), 0, index.dtype))),
-            less(index, fill((), rows, index.dtype)),
-        )
-        found = gather(input_params, select_by(inside, index, fill((), 0, index.dtype)), 0)
-        kept = reshape_to(inside, (*index.shape, *[1] * (input_params.ndim - 1)))
-        return select_by(kept, found, fill((), 0, found.dtype))

@@ -12,7 +12,7 @@ from typing import Any
 from ..dtype import DTypeLike, as_dtype, int32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from . import adaptive_pooling, nn_functions, pooling
+from . import adaptive_pooling, nn_functions, pooling, pooling_functions
 from .creation import cast_to, iota
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
@@ -58,7 +58,9 @@ class _Pool(Primitive):
         return self._pool(x)
 
     def _pads(self, x: Tensor) -> tuple[tuple[int, int], ...]:
-        return pooling.mode_pool(self.name, x, self.kernel_size, self.strides, self.pad_mode)
+        return pooling_functions.mode_pool(
+            self.name, x, self.kernel_size, self.strides, self.pad_mode
+        )
 
 
 class MaxPool(_Pool):
@@ -112,7 +114,7 @@ class MaxPool3D(_Pool):
     def _pool(self, x: Tensor) -> Any:
         if self.pad_list is not None or self.ceil_mode:
             pads = self.pad_list or ((0, 0),) * 3
-            return pooling.max_pool3d(
+            return pooling_functions.max_pool3d(
                 x, self.kernel_size, self.strides, pads, 1, False, self.ceil_mode
             )
         return pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1, 1))[0]
@@ -149,7 +151,7 @@ class AvgPool3D(_Pool):
             return pooling.avg_pool(
                 x, self.kernel_size, self.strides, self._pads(x), False, self.divisor_override
             )
-        return pooling.avg_pool3d(
+        return pooling_functions.avg_pool3d(
             x, self.kernel_size, self.strides, pads or 0, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
@@ -198,7 +200,7 @@ class MaxPoolWithArgmaxV2(Primitive):
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (maxima of the pooling windows, their indices in the flattened H x W channel)."""
-        values, indices = pooling.max_pool2d(
+        values, indices = pooling_functions.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
         return values, indices if self.argmax_type is None else cast_to(indices, self.argmax_type)
@@ -259,7 +261,7 @@ class MaxPool3DWithArgmax(Primitive):
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (maxima of the windows, their indices in the flattened channel)."""
-        values, indices = pooling.max_pool3d(
+        values, indices = pooling_functions.max_pool3d(
             x, self.ksize, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
         return values, cast_to(indices, self.argmax_type)

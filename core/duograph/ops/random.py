@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import random_state
 from ..backend import registry
-from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, uint32
+from ..dtype import DType, DTypeLike, as_dtype, float32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
@@ -23,27 +23,24 @@ from ..option_checks import check_options
 from ..placement import commit
 from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
+from ..sizes import size_like
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
-from .comparison import less
 from .creation import cast_to, fill, iota
 from .division import remainder
-from .elementwise import add, minimum, mul, neg
+from .elementwise import add, mul
 from .exponential import log
 from .gather_scatter import gather
-from .logic import bitwise_and, bitwise_or, bitwise_xor, logical_not, shift_left, shift_right
-from .methods import tensor_method
+from .logic import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right
 from .movement import concat_by, slice_by
 from .powers import sqrt
-from .reduction import argmax_along
-from .scan import scan_sum
-from .shape_primitives import broadcast_to, reduce_sum, reshape_to
-from .sorting import sort_by, topk_by
+from .shape_primitives import broadcast_to, reshape_to
+from .sorting import sort_by
 from .trigonometry import cos, sin
 
 __all__ = [
     "random_bits", "rand", "randn", "rand_like", "randn_like", "randint", "randint_like",
-    "randperm", "standard_normal", "normal", "uniform", "bernoulli", "multinomial", "shuffle",
+    "randperm", "standard_normal", "normal", "uniform", "shuffle",
 ]  # fmt: skip
 
 
@@ -223,7 +220,7 @@ def shape_of(name: str, size: object) -> tuple[int, ...]:
             raise ArgumentError(f"{name}: got {n!r} in the shape; wanted ints")
         if n < 0:
             raise ArgumentValueError(f"{name}: got {n} in the shape; wanted 0 or more")
-    return tuple(int(n) for n in size)
+    return tuple(size_like(n) for n in size)
 
 
 def probability_of(name: str, p: object) -> float:
@@ -517,90 +514,3 @@ def uniform(
         _float_dtype("uniform", target),
     )
     return unit * (maxval - minval) + minval
-
-
-@tensor_method("bernoulli")
-def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
-    """1 with probability p, else 0 (`mindspore.ops.bernoulli`).
-
-    Args:
-        input: Tensor that gives shape and dtype.
-        p: number, or Tensor that broadcasts to `input`, in [0, 1].
-        seed: as of `rand`.
-
-    Returns:
-        Tensor of the shape and dtype of `input`.
-
-    Raises:
-        ValueError: a number p outside [0, 1].
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.bernoulli(ms.ops.ones((3,)), 1.0))
-        [1. 1. 1.]
-    """
-    if not isinstance(p, Tensor):
-        p = probability_of("bernoulli", p)
-    unit = random_uniform(take_state(seed, like=input), input.shape, float32)
-    return cast_to(less(unit, p if isinstance(p, Tensor) else fill((), p, float32)), input.dtype)
-
-
-@op(name="multinomial", differentiable=False)
-def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
-    """Composite op: draw indices by the probabilities in each row of an (n, k) tensor."""
-    n, k = input.shape
-    x = cast_to(input, float32)
-    if replacement:
-        total = scan_sum(x, 1, False, False)
-        last = slice_by(total, (0, k - 1), (n, k), (1, 1))
-        draw = random_uniform(state, (n, num_samples), float32) * last
-        below = logical_not(
-            less(reshape_to(draw, (n, num_samples, 1)), reshape_to(total, (n, 1, k)))
-        )
-        # a draw that rounds up to the total takes the last index of nonzero probability
-        allowed = argmax_along(mul(iota((n, k), 1, float32), cast_to(less(0.0, x), float32)), 1)
-        found = reduce_sum(cast_to(below, int64), (2,), False)
-        return minimum(found, reshape_to(allowed, (n, 1)))
-    # the top elements of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
-    # Spirakis, 2006)
-    unit = random_uniform(state, (n, k), float32)
-    noise = log(x) - log(neg(log(1.0 - unit)))
-    return topk_by(noise, num_samples, 1, True)[1]
-
-
-@tensor_method("multinomial")
-def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = True, seed: object = None
-) -> Tensor:
-    """Indices drawn with given probabilities (`mindspore.ops.multinomial`).
-
-    Args:
-        input: Tensor (k,) or (n, k) of weights, not negative; they need not sum to 1.
-        num_samples: how many to draw from each row.
-        replacement: an index may be drawn again.
-        seed: as of `rand`.
-
-    Returns:
-        Tensor of int32, (num_samples,) or (n, num_samples).
-
-    Raises:
-        ValueError: another number of axes; more samples than indices without replacement.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.multinomial(ms.Tensor([0.0, 1.0]), 3))
-        [1 1 1]
-    """
-    if input.ndim not in (1, 2):
-        raise ShapeError(f"multinomial: got input of shape {input.shape}; wanted one or two axes")
-    if num_samples < 1 or (not replacement and num_samples > input.shape[-1]):
-        raise ArgumentValueError(
-            f"multinomial: got num_samples={num_samples} of {input.shape[-1]} with replacement="
-            f"{replacement}; wanted at least 1, and without replacement at most the number of "
-            "indices"
-        )
-    x = reshape_to(input, (1, input.shape[0])) if input.ndim == 1 else input
-    found = cast_to(
-        multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32
-    )
-    return reshape_to(found, found.shape[1:]) if input.ndim == 1 else found

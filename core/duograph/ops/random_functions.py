@@ -18,7 +18,8 @@ from .inplace import write
 from .logic import where
 from .methods import tensor_method
 from .movement import stop_gradient
-from .random import multinomial, probability_of, random_normal, random_uniform, take_state
+from .random import probability_of, random_normal, random_uniform, take_state
+from .random_choices import multinomial
 from .rounding import floor
 from .softmax_ops import softmax
 from .trigonometry import tan

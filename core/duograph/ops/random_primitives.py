@@ -14,7 +14,7 @@ from .. import random_state
 from ..dtype import DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
-from . import distributions, dropouts, random, random_functions
+from . import distributions, dropouts, random, random_choices, random_functions
 from .creation import cast_to, fill
 from .movement import concat_by, stop_gradient
 from .primitive import Primitive
@@ -159,7 +159,7 @@ class Bernoulli(Primitive):
 
     def __call__(self, x: Tensor, p: Tensor | int | float = 0.5) -> Tensor:
         """Return random ones (with probability `p`) and zeros, of the shape and dtype of `x`."""
-        return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
+        return random_choices.bernoulli(x, p, None if self.seed == -1 else self.seed)
 
 
 class Multinomial(Primitive):
@@ -174,7 +174,7 @@ class Multinomial(Primitive):
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
         """Draw `num_samples` indices with replacement per row of `x`, which has probabilities."""
-        found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
+        found = random_choices.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
 
@@ -297,7 +297,7 @@ class MultinomialWithReplacement(Primitive):
     def __call__(self, x: Tensor, seed: Tensor | int, offset: Tensor | int) -> Tensor:
         """Return int64 indices of the shape of `x` with `numsamples` for the last axis."""
         own = _seed(int(seed), int(offset))
-        return cast_to(random.multinomial(x, self.numsamples, self.replacement, own), int64)
+        return cast_to(random_choices.multinomial(x, self.numsamples, self.replacement, own), int64)
 
 
 def multinomial_with_replacement(

@@ -17,6 +17,7 @@ from ..errors import ArgumentValueError, DTypeError
 from ..host_arrays import Array
 from ..op import op
 from ..op_signature import Axes, Axis
+from ..sizes import power_of_two, real
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from . import elementwise
@@ -31,11 +32,11 @@ from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .pointwise import conjugate
 from .scan import scan_prod
-from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
+from .shape_primitives import broadcast_reduced, reduce_sum, reduced_shape, reshape_to, transpose_by
 
 __all__ = [
-    "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
-    "reduce_mean", "sum", "mean", "prod", "all", "any", "count_nonzero", "nansum",
+    "reduce_prod", "reduce_all", "reduce_any", "sum", "prod", "all", "any", "count_nonzero",
+    "nansum",
 ]  # fmt: skip
 
 
@@ -179,7 +180,7 @@ def _(x, out, dout, axis, keepdims):
     others = reshape_to(others, tuple(x.shape[i] for i in order))
     if order != tuple(range(x.ndim)):
         others = transpose_by(others, tuple(order.index(i) for i in range(x.ndim)))
-    return (conjugate(others) * spread(dout, x.shape, axis, keepdims),)
+    return (conjugate(others) * broadcast_reduced(dout, x.shape, axis, keepdims),)
 
 
 @op(differentiable=False, folds="biu", reduction="and")
@@ -294,7 +295,8 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
         return cast_to(select_by(less(total, 0), neg(whole), whole), dtype)
     narrow = dtype.is_floating and dtype.itemsize == 2
     total = reduce_sum(cast_to(input, float32) if narrow else input, axis, keepdims)
-    found = total * (1.0 / n) if n and n & (n - 1) == 0 else total / float(n)
+    # both are exact for a power of two, and multiplying is faster
+    found = total * (1.0 / n) if power_of_two(n) else total / real(n)
     return cast_to(found, dtype) if narrow else found
 
 

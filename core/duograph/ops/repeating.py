@@ -27,7 +27,7 @@ from .methods import tensor_method
 from .movement import slice_axis
 from .primitive import primitive
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to
-from .shaping import atleast_1d, spread
+from .shaping import atleast_1d, one_tuple
 
 __all__ = [
     "tile", "repeat_elements", "repeat_interleave", "broadcast_to", "expand", "expand_as",
@@ -40,7 +40,7 @@ def _tensor_tile(
     self: Tensor, *dims: int | Sequence[int], reps: int | Sequence[int] | None = None
 ) -> Tensor:
     """Repeat the whole tensor along each axis. See `ops.tile`."""
-    return tile.public(self, spread("tile", "dims", dims) if reps is None else reps)
+    return tile.public(self, one_tuple("tile", "dims", dims) if reps is None else reps)
 
 
 @op(primitive="Tile")
@@ -100,7 +100,7 @@ def _tensor_repeat(
         repeats = (other["repeats"],)
     if axis is not None:
         return repeat_interleave.public(self, repeats[0] if len(repeats) == 1 else repeats, axis)
-    counts = spread("repeat", "repeats", repeats)
+    counts = one_tuple("repeat", "repeats", repeats)
     if len(counts) < len(self.shape):
         raise ArgumentValueError(
             f"repeat: got {counts} for shape {self.shape}; wanted at least one number an axis"
@@ -197,7 +197,7 @@ def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | N
 @tensor_method("broadcast_to", "expand")
 def _tensor_broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Broadcast to a shape by NumPy's rules; -1 keeps a size. See `ops.broadcast_to`."""
-    return broadcast_to.public(self, spread("broadcast_to", "shape", shape))
+    return broadcast_to.public(self, one_tuple("broadcast_to", "shape", shape))
 
 
 @broadcast_to.normaliser
@@ -207,7 +207,7 @@ def _(input: Tensor, shape: int | Sequence[int]):
     if wanted == have:
         return input
     lead = len(wanted) - len(have)
-    if min(wanted, default=0) < 0:
+    if any([n < 0 for n in wanted]):
         if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):
             raise ShapeError(
                 f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no "
@@ -364,7 +364,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 @tensor_method("sum_to_size")
 def _tensor_sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
     """Sum over axes so that the result has shape `size`, which must broadcast to the tensor's."""
-    shape = spread("sum_to_size", "size", size)
+    shape = one_tuple("sum_to_size", "size", size)
     have = self.shape
     lead = len(have) - len(shape)
     if lead < 0 or any(n != 1 and n != m for n, m in zip(shape, have[lead:], strict=True)):

@@ -19,7 +19,7 @@ from .methods import tensor_method
 from .movement import concat_by, flip_by, slice_axis
 from .primitive import primitive
 from .shape_primitives import reshape_to
-from .shaping import ravel, spread, swapaxes
+from .shaping import one_tuple, ravel, swapaxes
 
 __all__ = [
     "flip", "fliplr", "flipud", "reverse", "roll", "rot90",
@@ -31,7 +31,7 @@ def _tensor_flip(
     self: Tensor, *axes: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
     """Reverse the order of the elements along axes, given singly or as `dims`. See `ops.flip`."""
-    return flip(self, spread("flip", "dims", axes) if dims is None else dims)
+    return flip(self, one_tuple("flip", "dims", axes) if dims is None else dims)
 
 
 @cached_call

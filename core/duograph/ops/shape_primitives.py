@@ -204,7 +204,7 @@ def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int
     return tuple([n for i, n in enumerate(shape) if i not in axis])
 
 
-def spread(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> Tensor:
+def broadcast_reduced(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> Tensor:
     """Broadcast a reduced tensor back to the shape before the reduction, for gradient rules."""
     if not keepdims:
         value = reshape_to(value, reduced_shape(shape, axis, True))
@@ -229,14 +229,14 @@ def _(x, axis, keepdims):
 
 @reduce_sum.bprop
 def _(x, out, dout, axis, keepdims):
-    return (spread(dout, x.shape, axis, keepdims),)
+    return (broadcast_reduced(dout, x.shape, axis, keepdims),)
 
 
 def unbroadcast(grad: Tensor, like: Tensor) -> Tensor:
     """Sum a gradient over the axes that broadcasting added or widened, to the shape of `like`."""
     shape = like.shape
     have = grad.shape
-    if have == shape:
+    if len(have) == len(shape) and have == shape:
         return grad
     lead = len(have) - len(shape)
     axes = tuple(range(lead)) + tuple(

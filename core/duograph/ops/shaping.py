@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def spread(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
+def one_tuple(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
     """Return ints that were passed one by one or as one sequence: ``f(2, 3)``, ``f((2, 3))``."""
     if len(args) == 1:
         return ints_of(name, what, args[0])
@@ -106,8 +106,8 @@ def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
         [[1, 2],
          [3, 0]])
     """
-    shape = spread("resize", "new_shape", new_shape)
-    if min(shape, default=0) < 0:
+    shape = one_tuple("resize", "new_shape", new_shape)
+    if any([n < 0 for n in shape]):
         raise ArgumentValueError(f"resize: got new_shape={shape}; wanted sizes, none negative")
     flat = reshape_to(self, (self.size,))
     size = size_of(shape)
@@ -407,7 +407,7 @@ def _tensor_permute(
     self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
     """Permute the axes, given one by one, as a tuple or as `dims`. See `ops.permute`."""
-    return permute(self, spread("permute", "axis", axis) if dims is None else dims)
+    return permute(self, one_tuple("permute", "axis", axis) if dims is None else dims)
 
 
 @cached_call

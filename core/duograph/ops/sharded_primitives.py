@@ -24,7 +24,7 @@ __all__ = ["shard_primitive"]
 
 
 def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) -> Primitive:
-    """Let calls of a primitive divide their operands and results; return the primitive."""
+    """Make the calls of a primitive shard their operands and results; return the primitive."""
     if in_strategy is None and out_strategy is None:
         return made
     kinds = {
@@ -100,7 +100,7 @@ def _of_operands(
 
 @functools.cache
 def _sharded(kind: type[Primitive]) -> type[Primitive]:
-    """Return a primitive class whose instances divide operands and results."""
+    """Return a subclass of a primitive class whose instances shard their operands and results."""
 
     def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
         assert self._placements is not None

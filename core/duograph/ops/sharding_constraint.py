@@ -20,7 +20,7 @@ __all__ = ["reshard"]
 
 @op(name="sharding_constraint", graph_only=True)
 def sharding_constraint(x: Tensor, placement: Placement, owner: str):
-    """Graph op: `x`, divided among ranks as `placement` says; `owner` asked for it."""
+    """Graph op: `x`, sharded as `placement` says; `owner`, for messages, is what asked for it."""
     return identity(x)
 
 

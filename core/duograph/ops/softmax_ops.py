@@ -27,7 +27,7 @@ from .methods import tensor_method
 from .movement import identity, stop_gradient
 from .primitive import primitive
 from .reduction import reduce_max
-from .shape_primitives import reduce_sum, reshape_to, spread, transpose_by
+from .shape_primitives import broadcast_reduced, reduce_sum, reshape_to, transpose_by
 
 __all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
 
@@ -257,9 +257,9 @@ def _(
 
 @logsumexp.bprop
 def _(x, out, dout, axis, keepdims):
-    full = spread(out, x.shape, axis, keepdims)
+    full = broadcast_reduced(out, x.shape, axis, keepdims)
     weight = exp(widened(x) - widened(full))
     # an infinite result: elements equal to it have weight 1
     same = logical_and(equal(x, full), isinf(x))
     weight = select_by(same, fill((), 1.0, weight.dtype), weight)
-    return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)
+    return (_back(weight * broadcast_reduced(dout, x.shape, axis, keepdims), x),)

@@ -151,7 +151,7 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: Tensor) -> COOTensor:
     """Sum of two tensors, without values below `thresh` in magnitude (`mindspore.ops.coo_add`).
 
     Raises:
-        ValueError: two shapes.
+        ValueError: the shapes differ.
         TypeError: an operand is no COOTensor.
     """
     found: COOTensor = _needs("coo_add", x1, COOTensor).add(x2, thresh)
@@ -190,7 +190,7 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
 
 @primitive("Coalesce()(x_indices, x_values, x_shape)")
 def coalesce(x_indices: Tensor, x_values: Tensor, x_shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order the values of a sparse tensor by place; equal places are added
+    """Order the values of a sparse tensor by place; equal coordinates are added
     (`mindspore.ops.coalesce`).
 
     Args:
@@ -353,9 +353,9 @@ def csr_reduce_sum(csr_tensor: CSRTensor, axis: int) -> Tensor:
 def csr_gather(
     indptr: Tensor, indices: Tensor, dense: Tensor, sparse_shape: Sequence[int]
 ) -> Tensor:
-    """Elements of a dense matrix at the places of a sparse one (`mindspore.ops.csr_gather`)."""
+    """Elements of a dense matrix at the positions of a sparse one (`mindspore.ops.csr_gather`)."""
     none = fill(indices.shape, 0, dense.dtype)
-    return CSRTensor(indptr, indices, none, sparse_shape).at_places(dense)
+    return CSRTensor(indptr, indices, none, sparse_shape).at_indices(dense)
 
 
 def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
@@ -500,8 +500,8 @@ class SparseSlice(Primitive):
         """
         begin, full = np.array(_sizes(start)), np.array(_sizes(shape))
         extent = np.minimum(np.array(_sizes(size)), full - begin)
-        places = indices.asnumpy()
-        inside = ((places >= begin) & (places < begin + extent)).all(1)
+        coordinates = indices.asnumpy()
+        inside = ((coordinates >= begin) & (coordinates < begin + extent)).all(1)
         kept = np.flatnonzero(inside)
-        found = Tensor((places[kept] - begin).astype(places.dtype))
+        found = Tensor((coordinates[kept] - begin).astype(coordinates.dtype))
         return found, gather(values, kept, 0), cast(Tensor(extent), int64)

@@ -97,7 +97,7 @@ class _Sparse:
         """Return a sparse tensor with the same indices and shape, and other values."""
         raise NotImplementedError
 
-    def at_places(self, dense: Tensor) -> Tensor:
+    def at_indices(self, dense: Tensor) -> Tensor:
         """Return the elements of `dense` at the indices of this tensor's stored values, 1-d."""
         raise NotImplementedError
 
@@ -121,7 +121,7 @@ class _Sparse:
             )
         if other.ndim == 0:
             return other
-        return self.at_places(broadcast_to(other, self.shape))
+        return self.at_indices(broadcast_to(other, self.shape))
 
     def __mul__(self, other: object) -> Any:
         return self.with_values(self.values * self._factor(other))
@@ -177,11 +177,11 @@ class COOTensor(_Sparse):
                 f"{values.shape}; wanted (n, {len(self.shape)}) and (n,)"
             )
         if _known(self.indices) and values.size:
-            places = self.indices.asnumpy()
-            if (places < 0).any() or (places >= np.array(self.shape)).any():
+            coordinates = self.indices.asnumpy()
+            if (coordinates < 0).any() or (coordinates >= np.array(self.shape)).any():
                 raise ArgumentValueError(
-                    f"COOTensor: got indices from {places.min(0).tolist()} to "
-                    f"{places.max(0).tolist()}; wanted 0 to below {self.shape}"
+                    f"COOTensor: got indices from {coordinates.min(0).tolist()} to "
+                    f"{coordinates.max(0).tolist()}; wanted 0 to below {self.shape}"
                 )
 
     def __repr__(self) -> str:
@@ -200,12 +200,12 @@ class COOTensor(_Sparse):
         made.indices, made.values, made.shape = self.indices, values, self.shape
         return made
 
-    def at_places(self, dense: Tensor) -> Tensor:
+    def at_indices(self, dense: Tensor) -> Tensor:
         """Return the elements of a dense tensor at the indices of the stored values."""
         return gather_nd(dense, self.indices)
 
     def to_dense(self) -> Tensor:
-        """Return the dense Tensor; values at the same place are added."""
+        """Return the dense Tensor; values at the same index are added."""
         return scatter_nd(self.indices, self.values, self.shape)
 
     def to_csr(self) -> CSRTensor:
@@ -226,11 +226,11 @@ class COOTensor(_Sparse):
     def coalesce(self) -> COOTensor:
         """Return the tensor with its values ordered by index; those of equal index are added."""
         flat = _flat(self.indices.asnumpy().astype(np.int64), self.shape)
-        places, owner = np.unique(flat, return_inverse=True)
-        if not len(places):
+        offsets, owner = np.unique(flat, return_inverse=True)
+        if not len(offsets):
             return self.with_values(self.values)
-        values = unsorted_segment_sum(self.values, Tensor(owner.reshape(-1)), len(places))
-        coordinates = np.stack(np.unravel_index(places, self.shape), -1)
+        values = unsorted_segment_sum(self.values, Tensor(owner.reshape(-1)), len(offsets))
+        coordinates = np.stack(np.unravel_index(offsets, self.shape), -1)
         return COOTensor(cast(Tensor(coordinates), self.indices.dtype), values, self.shape)
 
     def add(self, other: COOTensor, thresh: Tensor | float) -> COOTensor:
@@ -293,8 +293,8 @@ def _row_ends(rows: Tensor, height: int, dtype: DType) -> Tensor:
 def rows_of(indptr: Tensor, count: int) -> Tensor:
     """Convert CSR's row offsets `indptr` to the row number of each of `count` values."""
     n = indptr.shape[0]
-    place = reshape_to(iota((count,), 0, int64), (count, 1))
-    begun = less_equal(reshape_to(cast_to(indptr, int64), (1, n)), place)
+    number = reshape_to(iota((count,), 0, int64), (count, 1))
+    begun = less_equal(reshape_to(cast_to(indptr, int64), (1, n)), number)
     return cast_to(reduce_sum(cast_to(begun, int64), (1,), False) - 1, indptr.dtype)
 
 
@@ -394,7 +394,7 @@ class CSRTensor(_Sparse):
         columns = cast(self.indices, self.indptr.dtype)
         return concat_by((reshape_to(self.rows(), (n, 1)), reshape_to(columns, (n, 1))), 1)
 
-    def at_places(self, dense: Tensor) -> Tensor:
+    def at_indices(self, dense: Tensor) -> Tensor:
         """Return the elements of a dense matrix at the indices of the stored values."""
         return gather_nd(dense, self.coordinates())
 
@@ -530,9 +530,11 @@ def to_coo(tensor: Tensor) -> COOTensor:
     """
     if tensor.ndim == 0:
         raise ShapeError("to_coo: got a 0-d tensor; wanted at least one axis")
-    places = np.argwhere(tensor.asnumpy())
-    indices = Tensor(places.astype(np.int64))
-    values = gather_nd(tensor, indices) if size_of(places.shape) else fill((0,), 0, tensor.dtype)
+    coordinates = np.argwhere(tensor.asnumpy())
+    indices = Tensor(coordinates.astype(np.int64))
+    values = (
+        gather_nd(tensor, indices) if size_of(coordinates.shape) else fill((0,), 0, tensor.dtype)
+    )
     return COOTensor(indices, values, tensor.shape)
 
 

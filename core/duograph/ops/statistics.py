@@ -13,6 +13,7 @@ from ..dtype import FLOATING, DType, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..op_signature import Axes, Axis
+from ..sizes import real
 from ..tensor import Tensor
 from .arguments import number_of, tensor_of
 from .axes import axes_of, axis_of, spelled
@@ -49,7 +50,7 @@ def reduce_var(input: Tensor, axis: Axes, keepdims: bool, ddof: int):
         count *= x.shape[i]
     centred = x - reduce_mean(x, axis, True)
     total = reduce_sum(centred * centred, axis, keepdims)
-    return converted(total / float(max(count - ddof, 0)), input.dtype)
+    return converted(total / real(max(count - ddof, 0)), input.dtype)
 
 
 def as_floating(x: Tensor) -> Tensor:

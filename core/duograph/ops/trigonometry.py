@@ -23,7 +23,6 @@ from .shape_primitives import unbroadcast
 __all__ = [
     "acos",
     "arccos",
-    "arcsin",
     "arctan",
     "arctan2",
     "asin",
@@ -391,4 +390,4 @@ def _times_i(x: Tensor, sign: int = 1) -> Tensor:
     return mul(x, sign * 1j)
 
 
-arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
+arccos, arctan, arctan2 = acos, atan, atan2

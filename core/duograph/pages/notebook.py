@@ -19,7 +19,7 @@ _LINE = "border-top:1px solid rgba(128,128,128,.5)"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, foot: int = 0) -> str:
-    """Return a table of texts.
+    """Return texts as an HTML table.
 
     Args:
         head: titles of the columns.
@@ -44,22 +44,22 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, foo
 
 
 def heading(text: str) -> str:
-    """Return a line of bold text."""
+    """Return text as an HTML line in bold."""
     return f"<div><b>{html.escape(text)}</b></div>"
 
 
 def line(text: str) -> str:
-    """Return a line of text."""
+    """Return text as an HTML line."""
     return f"<div>{html.escape(text)}</div>"
 
 
 def indented(content: str) -> str:
-    """Return HTML `content` moved to the right."""
+    """Return HTML `content` indented."""
     return f'<div style="margin-left:1.2em">{content}</div>'
 
 
 def pre(text: str) -> str:
-    """Return text that keeps its lines and columns."""
+    """Return text as an HTML `pre` element, which keeps its line breaks and columns."""
     style = "margin:.3em 0;overflow-x:auto;line-height:1.35;font-size:.85em"
     return f'<pre style="{style}">{html.escape(text)}</pre>'
 
@@ -71,7 +71,7 @@ def unfolding(title: str, content: str, opened: bool = False) -> str:
 
 
 def bars(counts: Sequence[int], low: str, high: str) -> str:
-    """Return a histogram as a small drawing; `low` and `high` are the labels of its ends."""
+    """Return a histogram as a small SVG drawing; `low` and `high` are the labels of its ends."""
     width, height = 6, 40
     top = max([1, *counts])
     drawn = "".join(

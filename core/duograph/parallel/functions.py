@@ -1,4 +1,7 @@
-"""`shard`, and the whole value of a Parameter that is divided among ranks."""
+"""`shard`, which shards a Cell or function over ranks, and the whole value of a sharded Parameter.
+
+Users call them as `duograph.parallel.NAME`. Nothing here partitions a graph; `sharding` does.
+"""
 
 from __future__ import annotations
 

@@ -39,6 +39,7 @@ from ..ir.builder import expand
 from ..ir.control import is_single_op
 from ..ir.graph import Attributes, Graph
 from ..ir.optimizer import Optimizer, Watch
+from ..ir.substitution import hinted
 from ..ir.verify import verify
 from ..op import Op
 from ..types import Device, TensorType
@@ -283,11 +284,13 @@ def context_of(
     backend = registry.backend(device.name)
 
     def claims(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
+        types, attributes = hinted(types, attributes)
         return not op.host and (
             prepared_call(backend, op, types, attributes, device.index) is not None
         )
 
     def added(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> str | None:
+        types, attributes = hinted(types, attributes)
         call = added_call(backend, op, types, attributes, device.index)
         return None if call is None else call.owner
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
+from ..dims import text_of
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import FrozenArray, Graph, GraphNode
 from .context import PLAIN, PassContext
@@ -59,7 +60,7 @@ def _key(value: Any) -> Hashable:
     """
     kind = value.__class__
     if kind is float or kind is complex:
-        return kind, repr(value)
+        return kind, text_of(value)
     if kind is tuple and not any(isinstance(v, Graph) for v in value):
         return tuple([_key(v) for v in value])
     return kind, id(value) if kind is FrozenArray else value

@@ -6,6 +6,12 @@
 
     %5 = scatter_elements_add(0, %2, %1, axis=1)  -> %5 = select(%4, add(%1, 0), 0)
 
+What the operand is computed from is gathered instead where the rest needs only one value per row,
+such as the maximum. A region then finds the element in its first pass over the row:
+
+    %4 = sub(%0, %rows)                              %6 = reduce_sum(select(%4, %0, 0), axis=(1,))
+    %3 = gather_elements(%4, %2, axis=1)     ->      %3 = sub(%6, %rows)
+
 A gather needs its operand in memory, and a scatter writes a whole tensor of zeros. On a device that
 computes rows in fused regions, the whole cross entropy and its gradient become one region instead.
 No value changes, except that a gathered -0.0 becomes +0.0; the pass therefore runs only above O0.
@@ -16,7 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import DType, bool_
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Attributes, Graph, GraphNode
 from ..ir.loops import is_elementwise
 from ..op import Op
 from ..types import TensorType
@@ -36,6 +42,9 @@ from .matched_ops import (
 from .subgraphs import everywhere
 
 __all__ = ["compare_labels"]
+
+# Elementwise ops after the gathered element, at most.
+MOST_OPS = 8
 
 
 @everywhere
@@ -158,21 +167,79 @@ class _Comparison:
         x, labels = self.tensor(node.operands[0]), node.operands[1]
         assert labels is not None
         mask = self.mask(node, labels, x.shape)
-        zero = self.zero(node, x.dtype)
+        dtype = self.tensor(value).dtype
+        zero = self.zero(node, dtype)
         if result is None:
-            return self.append(node, select, (mask, value, zero), TensorType.of(x.shape, x.dtype))
+            return self.append(node, select, (mask, value, zero), TensorType.of(x.shape, dtype))
         self.nodes.append(GraphNode(select, (mask, value, zero), {}, (result,), True, node.span))
         return result
 
     def gather(self, node: GraphNode) -> None:
-        """Append nodes that replace a gather: they sum rows that are zero except at the label."""
+        """Append nodes that replace a gather: they sum rows that are zero except at the label.
+
+        What the gather's operand is computed from is gathered instead, as far as that is one
+        tensor of the same shape.
+        """
         x = self.tensor(node.operands[0])
-        assert node.operands[0] is not None
-        chosen = self.selected(node, node.operands[0], None)
+        after: list[tuple[GraphNode, int]] = []  # ops to compute afterwards, and what they read
+        value = node.operands[0]
+        assert value is not None
+        while len(after) < MOST_OPS:
+            origin = self.producer[value]
+            inner = self.only_full_operand(origin, x.shape)
+            if inner is None:
+                break
+            after.append((origin, inner))
+            value = inner
+        mask = self.selected(node, value, None)
+        rows = (*x.shape[:-1], 1)
         attributes = {"axis": (len(x.shape) - 1,), "keepdims": True}
-        self.nodes.append(
-            GraphNode(reduce_sum, (chosen,), attributes, node.results, True, node.span)
-        )
+        found = self.call(node, reduce_sum, (mask,), value, rows, attributes, not after)
+        for k, (origin, inner) in enumerate(reversed(after), 1):
+            operands = tuple([found if i == inner else i for i in origin.operands])
+            end = k == len(after)
+            made = origin.results[0]
+            found = self.call(node, origin.op, operands, made, rows, origin.attributes, end)
+
+    def call(
+        self,
+        gather: GraphNode,
+        op: Op,
+        operands: tuple[int | None, ...],
+        like: int,
+        shape: tuple[int, ...],
+        attributes: Attributes,
+        end: bool,
+    ) -> int:
+        """Append a call of `op` that is a part of what replaces a gather; return its result.
+
+        The result has the given shape and the dtype of value `like`; at the `end` it is the
+        gather's own.
+        """
+        if end:
+            (result,) = gather.results
+        else:
+            result = len(self.types)
+            self.types.append(TensorType.of(shape, self.tensor(like).dtype))
+        self.nodes.append(GraphNode(op, operands, attributes, (result,), True, gather.span))
+        return result
+
+    def only_full_operand(self, node: GraphNode, shape: tuple[int, ...]) -> int | None:
+        """Return the one operand of an elementwise node that is an elementwise tensor of a shape.
+
+        Returns None unless each other operand has one element per row, or one element.
+        """
+        if not is_elementwise(node, self.types):
+            return None
+        full = {i for i in node.operands if i is not None and self.tensor(i).shape == shape}
+        others = [self.tensor(i).shape for i in node.operands if i not in full]
+        if len(full) != 1 or any(s not in ((), (*shape[:-1], 1)) for s in others):
+            return None
+        (found,) = full
+        origin = self.producer.get(found)
+        if origin is None or not self.tensor(found).dtype.is_floating:
+            return None
+        return found if is_elementwise(origin, self.types) else None
 
     def scatter(self, node: GraphNode) -> None:
         """Append nodes that replace a scatter into zeros: they select the updates at the labels."""

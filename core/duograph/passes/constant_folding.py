@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import symbols_in
 from ..dtype import DType
 from ..ir.control import (
     SCALAR_FUNCTIONS,
@@ -64,7 +65,9 @@ def fold_constants(
         arrays.append(array)
         types.append(type_)
     result = op.result_types(tuple(types), attributes)
-    if not isinstance(result, TensorType) or not 0 < result.size <= MAX_ELEMENTS:
+    if not isinstance(result, TensorType) or symbols_in(result.shape):
+        return None
+    if not 0 < result.size <= MAX_ELEMENTS:
         return None
     assert op.reference_rule is not None
     with np.errstate(all="ignore"):

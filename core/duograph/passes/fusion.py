@@ -26,9 +26,11 @@ to read it, absorbs that node if the backend has kernels with epilogues (`Backen
     %4 = add(%3, %2)                ->                 %3 = matmul(%0, %1)
     %5 = relu(%4)                                      ...
 
-A value that is needed outside its region becomes one of its results. `fusion_groups`,
-`fusion_readers` and `fusion_ends` decide which nodes belong together; this module builds the new
-graph.
+A value that is needed outside its region becomes one of its results. If the backend asks for it,
+cheap ones are computed again in the regions that read them, which saves memory traffic.
+
+`fusion_groups`, `fusion_readers` and `fusion_ends` decide which nodes belong together,
+`fusion_recompute` which values are computed again; this module builds the new graph.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from .context import PLAIN, PassContext
 from .fusion_ends import add_column_ends
 from .fusion_groups import Group, Grouping
 from .fusion_readers import merge_into_readers
+from .fusion_recompute import Division, recompute
 from .subgraphs import Done, mapped
 
 __all__ = ["fuse", "groups_of"]
@@ -61,14 +64,16 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
     holds_graphs = any([node.op in SUBGRAPH_OPS for node in graph.nodes])
     if len(graph.nodes) < context.costs.fusion.min_ops and not holds_graphs:
         return graph
-    grouping, groups = groups_of(graph, context)
+    division = groups_of(graph, context)
+    grouping, groups = division
     if not groups and not holds_graphs:
         return graph
-    member = {at: g for g in groups for at in g.nodes}
+    graph = grouping.graph
+    member = division.member
     owner = dict(member)
-    used_outside = _used_outside(grouping, member)
+    used_outside = grouping.used_outside(member)
     _release_aliases(graph, owner, used_outside)
-    regions = {id(g): grouping.region(g.nodes, used_outside) for g in groups}
+    regions = {id(g): grouping.region(g.nodes, used_outside, g.row) for g in groups}
     ordered: list[GraphNode] = []
     for unit in _order(grouping, owner, member):
         if isinstance(unit, Group):
@@ -82,15 +87,23 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
     return Graph(graph.n_params, list(graph.types), ordered, graph.outputs, graph.single)
 
 
-def groups_of(graph: Graph, context: PassContext) -> tuple[Grouping, list[Group]]:
+def groups_of(graph: Graph, context: PassContext) -> Division:
     """Divide a graph's nodes into fusion groups; return the division, and the groups to fuse.
 
-    Each of these groups becomes one region.
+    Each of these groups becomes one region. The graph of the division has copies of nodes if the
+    backend asks for values to be computed again (`fusion_recompute`).
     """
-    grouping = Grouping(graph, context)
-    merge_into_readers(grouping)
-    add_column_ends(grouping)
-    return grouping, _worthwhile(grouping)
+
+    def divide(graph: Graph, copies: frozenset[int] = frozenset()) -> Division:
+        grouping = Grouping(graph, context, copies)
+        merge_into_readers(grouping)
+        add_column_ends(grouping)
+        return Division(grouping, _worthwhile(grouping))
+
+    division = divide(graph)
+    if not context.costs.fusion.max_recomputed:
+        return division
+    return recompute(division, divide)
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:
@@ -124,26 +137,8 @@ def _kernels(grouping: Grouping, group: Group) -> int:
     return sum(not node.op.is_view for node in nodes) + filled
 
 
-def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
-    """Return ids of the values that regions must return, as something outside reads them.
-
-    That may be an output of the graph, a node outside all regions or one in another region.
-    `member` is the region of each fused node, by the node's position.
-    """
-    found = set(grouping.graph.outputs)
-    for at, node in enumerate(grouping.graph.nodes):
-        for i in node.operands:
-            producer = None if i is None else grouping.producer.get(i)
-            if i is None or producer is None:
-                continue
-            # a producer outside all regions counts as itself
-            if member.get(at) is not member.get(producer, at):
-                found.add(i)
-    return found
-
-
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Move reshapes and other aliases that nodes outside read from their regions to after them.
+    """Take aliases, such as reshapes, that outside nodes read out of their regions; they run later.
 
     An alias has the same bytes as its operand, so the region returns the operand instead, and the
     alias node runs after the region. Changes `owner` (region of each node, by position) and

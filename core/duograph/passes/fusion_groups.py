@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from ..dims import text_of
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode
 from ..ir.liveness import live_nodes
@@ -22,7 +23,7 @@ from ..ir.loops import (
 )
 from ..types import TensorType, ValueType
 from .context import PassContext
-from .matched_ops import constant, fill, reshape
+from .matched_ops import constant, fill, iota, reshape
 
 __all__ = ["Group", "Grouping"]
 
@@ -61,26 +62,36 @@ class Grouping:
         producer: the position of the node that produces a value.
         level: the dependency level of each node outside all groups, by position.
         literals: constants of equal elements, which kernels contain as numbers.
+        positions: values of `iota` that count along rows, which kernels of rows can compute.
         groups: all groups, also those that were merged into others.
         readers: positions of the nodes that read a value.
         refusals: why a node is in no group, by position.
         apart: why a node is not in the group of an operand, by (position, operand).
+        copies: results of nodes that `fusion_recompute` copied for one group each. These nodes read
+            all other values from memory, and so are in no group that computes them.
     """
 
-    def __init__(self, graph: Graph, context: PassContext) -> None:
+    def __init__(
+        self, graph: Graph, context: PassContext, copies: frozenset[int] = frozenset()
+    ) -> None:
         self.graph = graph
+        self.copies = copies
         self.limits = context.costs.fusion
         self.epilogues = context.epilogues
         self.home: dict[int, Group] = {}
         self.producer: dict[int, int] = {}
         self.level: dict[int, int] = {}
         self.literals: set[int | None] = set()
+        self.positions: set[int | None] = set()
         self.groups: list[Group] = []
         self.readers: dict[int, list[int]] = {}
         self.refusals: dict[int, str] = {}
         self.apart: dict[tuple[int, int], str] = {}
         self._effect_level = 0  # of the latest node with an effect
+        compares = context.costs.compare_labels
         for at, node in enumerate(graph.nodes):
+            if compares and node.op is iota and self.tensor(node.results[0]).ndim == 1:
+                self.positions.update(node.results)
             self.producer.update(dict.fromkeys(node.results, at))
             for i in node.operands:
                 if i is not None:
@@ -141,7 +152,7 @@ class Grouping:
                 return "it does not reduce the last axes, so its input has no rows"
             if not limits.min_row <= row <= limits.max_row:
                 return (
-                    f"it reduces rows of {row} elements; a fused kernel takes rows of "
+                    f"it reduces rows of {text_of(row)} elements; a fused kernel takes rows of "
                     f"{limits.min_row} to {limits.max_row}"
                 )
             few = source.size // row < limits.min_rows
@@ -234,8 +245,8 @@ class Grouping:
                 continue
             producer = self.producer.get(i)
             home = self.home[producer].current() if producer in self.home else None
-            if home is None or node.op.traits.gather:
-                if home is not None:
+            if home is None or self.reads_memory(node, i):
+                if home is not None and node.op.traits.gather:
                     self.apart[at, i] = "a gather reads from memory"
                 level = max(level, self.level_of(i) + 1)
             elif self.is_movable_gather(home, at) and (not row or home.n == n):
@@ -246,16 +257,21 @@ class Grouping:
                     groups.append(home)
             else:
                 self.apart[at, i] = (
-                    f"that kernel runs over {home.n} elements"
-                    + (f" in rows of {home.row}" if home.row else "")
-                    + f", this node over {n}"
-                    + (f" in rows of {row}" if row else "")
+                    f"that kernel runs over {text_of(home.n)} elements"
+                    + (f" in rows of {text_of(home.row)}" if home.row else "")
+                    + f", this node over {text_of(n)}"
+                    + (f" in rows of {text_of(row)}" if row else "")
                 )
                 level = max(level, self.level_of(i) + 1)
         level = max([level, *(g.level for g in groups), *(g.level for g in gathers)])
         for g in gathers:
             g.level, g.n = level, groups[0].n if groups else n
         return groups + gathers, level
+
+    def reads_memory(self, node: GraphNode, i: int) -> bool:
+        """Return whether a node reads an operand from memory, even if a group could compute it."""
+        copied = not self.copies.isdisjoint(node.results)
+        return node.op.traits.gather is not None or (copied and i not in self.copies)
 
     def is_movable_gather(self, group: Group, at: int) -> bool:
         """Return whether a fusion group is a lone gather that only the node at position `at` reads.
@@ -309,11 +325,14 @@ class Grouping:
         """Return the position of the matmul or convolution that a group can be the epilogue of.
 
         The result of that node has the size of the group's loop, and only the group reads it.
-        Returns None if there is no such node.
+        Returns None if there is no such node, and for groups that are not element-wise.
         """
         nodes = self.graph.nodes
-        if group.row or not self.epilogues or any(nodes[at].op.traits.gather for at in group.nodes):
+        if group.row or not self.epilogues:
             return None
+        for op in [nodes[at].op for at in group.nodes]:
+            if op.is_reduction or op.traits.gather or op.traits.scatter:
+                return None
         found = None
         inside = set(group.nodes)
         for at in group.nodes:
@@ -342,11 +361,29 @@ class Grouping:
 
     # ---- regions ------------------------------------------------------------------------------
 
-    def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
+    def used_outside(self, member: dict[int, Group]) -> set[int]:
+        """Return ids of the values that regions must return, as something outside reads them.
+
+        That may be an output of the graph, a node outside all regions or one in another region.
+        `member` is the region of each fused node, by the node's position.
+        """
+        found = set(self.graph.outputs)
+        for at, node in enumerate(self.graph.nodes):
+            for i in node.operands:
+                producer = None if i is None else self.producer.get(i)
+                if i is None or producer is None:
+                    continue
+                # a producer outside all regions counts as itself
+                if member.get(at) is not member.get(producer, at):
+                    found.add(i)
+        return found
+
+    def region(self, positions: Iterable[int], used_outside: set[int], row: int = 0) -> GraphNode:
         """Return a `region` node (one fused kernel) whose body has the graph nodes at `positions`.
 
         It returns the values of these nodes that are in `used_outside`; nodes not needed for them
-        are left out. Literals are copied into the body.
+        are left out. Literals are copied into the body, and so are positions in rows of `row`
+        elements.
         """
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
@@ -358,7 +395,8 @@ class Grouping:
             for i in node.operands:
                 if i is None or i in own or i in operands or i in literals:
                     continue
-                (literals if i in self.literals else operands).append(i)
+                counts = i in self.positions and self.tensor(i).size == row
+                (literals if counts or i in self.literals else operands).append(i)
         new_ids = {i: k for k, i in enumerate(operands)}
         types: list[ValueType] = [self.graph.types[i] for i in operands]
         made: list[GraphNode] = []

@@ -38,14 +38,22 @@ def explain_fusion(graph: Graph, context: PassContext) -> list[NodeFusion]:
     """Return what fusion decides about each node of a graph, in order; not of its sub-graphs."""
     grouping, groups = groups_of(graph, context)
     member = {at: k for k, group in enumerate(groups) for at in group.nodes}
-    return [
-        NodeFusion(
-            member.get(at),
-            _reason(grouping, groups, member.get(at), at, node),
-            tuple(_apart(grouping, member, at, node)) if at in member else (),
-        )
-        for at, node in enumerate(graph.nodes)
+    divided = [
+        (at, node)
+        for at, node in enumerate(grouping.graph.nodes)
+        if grouping.copies.isdisjoint(node.results)
     ]
+    left = iter(divided)
+    found = []
+    for original in graph.nodes:
+        if original.results and original.results[0] not in grouping.producer:
+            found.append(NodeFusion(None, "computed again in each kernel that reads it"))
+            continue
+        at, node = next(left)
+        apart = tuple(_apart(grouping, member, at, node)) if at in member else ()
+        kernel = member.get(at)
+        found.append(NodeFusion(kernel, _reason(grouping, groups, kernel, at, node), apart))
+    return found
 
 
 def _reason(

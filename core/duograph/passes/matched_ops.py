@@ -30,7 +30,7 @@ from ..ops.comparison import equal
 from ..ops.convolution import conv
 from ..ops.creation import cast_to as cast
 from ..ops.creation import constant, fill, iota
-from ..ops.elementwise import add, mul, neg, sub
+from ..ops.elementwise import absolute, add, maximum, minimum, mul, neg, square, sub
 from ..ops.elementwise import true_divide as div
 from ..ops.gather_scatter import checked_labels_by as checked_labels
 from ..ops.gather_scatter import gather_elements_by as gather_elements
@@ -49,12 +49,12 @@ from ..ops.shard_primitives import all_gather_parts, reduce_scatter_parts
 from ..ops.split_collectives import finish_collective, start_collective
 
 __all__ = [
-    "add", "all_gather_parts", "all_reduce", "attention", "attention_grad", "avg_pool",
+    "absolute", "add", "all_gather_parts", "all_reduce", "attention", "attention_grad", "avg_pool",
     "avg_pool_channels_last", "broadcast_to", "cast", "checked_labels", "concat", "constant",
     "conv", "conv_channels_last", "div", "equal", "fill", "finish_collective", "gather_elements",
     "gelu_erf", "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "identity", "iota", "logsigmoid",
-    "logsigmoid_grad", "matmul", "max_pool", "max_pool_channels_last", "mish", "mish_grad", "mul",
-    "neg", "pad_constant", "reduce_scatter_parts", "reduce_sum", "reshape",
-    "scatter_elements_add", "select", "self_attention", "self_attention_grad", "silu",
-    "silu_grad", "start_collective", "strided_copy", "strided_slice", "sub", "transpose",
+    "logsigmoid_grad", "matmul", "max_pool", "max_pool_channels_last", "maximum", "minimum",
+    "mish", "mish_grad", "mul", "neg", "pad_constant", "reduce_scatter_parts", "reduce_sum",
+    "reshape", "scatter_elements_add", "select", "self_attention", "self_attention_grad", "silu",
+    "silu_grad", "square", "start_collective", "strided_copy", "strided_slice", "sub", "transpose",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..dims import is_symbolic, symbols_in
 from ..ir.builder import GraphBuilder, GraphValue
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import Attributes, Graph, GraphNode, SourceSpan
@@ -203,9 +204,10 @@ class Rewriter:
         if i is None or node is None or (node.op is not constant and node.op is not fill):
             return None
         type_ = self.types[i]
-        if not isinstance(type_, TensorType) or type_.size > limit:
+        if not isinstance(type_, TensorType) or symbols_in(type_.shape) or type_.size > limit:
             return None
         if node.op is constant:
             array: np.ndarray[Any, Any] = node.attributes["value"].array
             return array
-        return np.full(type_.shape, node.attributes["value"], type_.dtype.np)
+        value = node.attributes["value"]
+        return None if is_symbolic(value) else np.full(type_.shape, value, type_.dtype.np)

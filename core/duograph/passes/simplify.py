@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import is_symbolic, symbols_in
 from ..dtype import DType
 from ..ir.builder import GraphTensor
 from ..ir.graph import Graph
 from ..op import OPS
+from ..types import broadcast_shapes
 from .constant_folding import HOST_FOLDS, fold_constants
 from .context import PLAIN, PassContext
 from .inlining import INLINING
@@ -62,7 +64,7 @@ def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
 
     Rules such as ``x * 1 -> x`` use it: the result must have the shape of the replaced call.
     """
-    return x if x.shape == np.broadcast_shapes(x.shape, y.shape) else None
+    return x if x.shape == broadcast_shapes(x.shape, y.shape) else None
 
 
 def holds(wide: DType, narrow: DType) -> bool:
@@ -74,7 +76,9 @@ def holds(wide: DType, narrow: DType) -> bool:
     return wide.itemsize > narrow.itemsize
 
 
-def cast_number(g: Rewriter, x: GraphTensor, to: DType) -> Found:
+def cast_number(g: Rewriter, x: GraphTensor, to: DType) -> Found | None:
+    if is_symbolic(g.number(x)):
+        return None
     with np.errstate(all="ignore"):
         value = np.array(g.number(x), x.dtype.np).astype(to.np).item()
     found: Found = g.call(fill, shape=x.shape, value=value, dtype=to)
@@ -117,6 +121,8 @@ def fold_numbers(
     Returns the result as a `fill` in the new graph.
     """
     if x.shape or y.shape or x.dtype.name not in ("float32", "float64"):
+        return None
+    if symbols_in((g.number(x), g.number(y))):
         return None
     with np.errstate(all="ignore"):
         value = function(np.array(g.number(x), x.dtype.np), np.array(g.number(y), y.dtype.np))

@@ -110,7 +110,7 @@ def _measured(device: str) -> Limits:
 
 
 def _best(run: Callable[[], object], device: str) -> float:
-    """Return the least seconds of several calls, each awaited."""
+    """Return the seconds of the fastest of several calls, each with a wait for the device."""
     chosen = device_of(device)
     wait = registry.backend(chosen.name).synchronize
     run()

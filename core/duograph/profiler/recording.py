@@ -37,7 +37,7 @@ _NEVER = -(1 << 60)
 # Values that are stored for an event.
 _STRIDE = 7
 
-# A place in Python code: a code object and the byte offset of the instruction.
+# A position in Python code: a code object and the byte offset of the instruction.
 Place = tuple[CodeType, int]
 
 
@@ -259,7 +259,7 @@ class Recorder(Observer):
 
 
 def _places(frame: Any) -> tuple[Place, ...]:
-    """Return the places of all callers outside duograph, the innermost first."""
+    """Return the code positions of all callers outside duograph, the innermost first."""
     found = []
     frame = user_frame(frame)
     while frame is not None:

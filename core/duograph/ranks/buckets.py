@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..backend.collectives import Communicator
 from ..context import settings
+from . import on_device
+from .on_device import DeviceArray
 from .transfers import SMALL, Array, Steps, all_reduce, exchanged, gathered, reduce_tree
 
 if TYPE_CHECKING:
@@ -26,18 +28,21 @@ if TYPE_CHECKING:
 __all__ = ["Started", "part_length", "start_all_gather", "start_all_reduce",
            "start_reduce_scatter"]  # fmt: skip
 
+AnyArray: TypeAlias = "Array | DeviceArray"
+
 
 def part_length(size: int, ranks: int) -> int:
     """Return the length of the flat shards of an array of `size` elements, padding included."""
     return -(-size // ranks)
 
 
-def shown(arrays: Sequence[Array]) -> str:
+def shown(arrays: Sequence[AnyArray]) -> str:
     """Return the dtype and the shapes of a bucket, for messages."""
+    kind, there = arrays[0].dtype, on_device.place(arrays[0])
     if len(arrays) == 1:
-        return f"{arrays[0].dtype} {arrays[0].shape}"
+        return f"{kind} {arrays[0].shape}{there}"
     shapes = " ".join(str(x.shape) for x in arrays)
-    return f"{len(arrays)} tensors of {arrays[0].dtype}: {shapes}"
+    return f"{len(arrays)} tensors of {kind}{there}: {shapes}"
 
 
 def packed(arrays: Sequence[Array], ranks: int) -> Array:
@@ -136,7 +141,7 @@ def all_reduce_bucket(
 # ---- in a group ----------------------------------------------------------------------------------
 
 
-def by_dtype(arrays: Sequence[Array]) -> list[list[int]]:
+def by_dtype(arrays: Sequence[AnyArray]) -> list[list[int]]:
     """Return the positions of arrays of each dtype; a bucket has one dtype."""
     found: dict[np.dtype[Any], list[int]] = {}
     for i, x in enumerate(arrays):
@@ -178,29 +183,42 @@ class Started:
     def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
         self.operations = operations
 
-    def finish(self) -> list[Array]:
-        """Wait for all of them.
+    def finish(self) -> list[Any]:
+        """Wait for all of them; on a device, let its later work wait.
 
         Raises:
             CommunicationError: as `Group.finish`, which advances other buckets meanwhile.
         """
-        found: dict[int, Array] = {}
+        found: dict[int, Any] = {}
         for operation, positions in self.operations:
             found.update(zip(positions, operation.group.finish(operation), strict=True))
         return [found[i] for i in range(len(found))]
 
 
+def _taken(group: Group, arrays: Sequence[AnyArray], beside: bool) -> tuple[Group, bool]:
+    """Return the group in which a bucket is started, and whether its arrays are on a device.
+
+    There one bucket follows the other, as the device runs them in their order anyway.
+    """
+    there = bool(arrays) and isinstance(arrays[0], DeviceArray)
+    return (_lane(group) if beside and not there else group), there
+
+
 def start_all_reduce(
-    group: Group, arrays: Sequence[Array], reduction: str, beside: bool = False
+    group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
     """Start to all-reduce arrays in a group, one collective per dtype.
 
     `beside`, here and below: it may be in flight together with others.
     """
-    group, operations = _lane(group) if beside else group, []
+    group, there = _taken(group, arrays, beside)
+    operations = []
     for positions in by_dtype(arrays):
-        some = [arrays[i] for i in positions]
-        steps = all_reduce_bucket(group.comm, some, reduction, settings.engine_sums)
+        some: list[Any] = [arrays[i] for i in positions]
+        if there:
+            steps = on_device.all_reduce(group, some, reduction)
+        else:
+            steps = all_reduce_bucket(group.comm, some, reduction, settings.engine_sums)
         operations.append(
             (group.start(f"AllReduce({reduction}) of {shown(some)}", steps), positions)
         )
@@ -208,13 +226,17 @@ def start_all_reduce(
 
 
 def start_reduce_scatter(
-    group: Group, arrays: Sequence[Array], reduction: str, beside: bool = False
+    group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
     """Start to reduce-scatter arrays, one collective per dtype."""
-    group, operations = _lane(group) if beside else group, []
+    group, there = _taken(group, arrays, beside)
+    operations = []
     for positions in by_dtype(arrays):
-        some = [arrays[i] for i in positions]
-        steps = reduce_scatter_parts(group.comm, some, reduction)
+        some: list[Any] = [arrays[i] for i in positions]
+        if there:
+            steps = on_device.reduce_scatter_parts(group, some, reduction)
+        else:
+            steps = reduce_scatter_parts(group.comm, some, reduction)
         text = f"ReduceScatter({reduction}) of parts of {shown(some)}"
         operations.append((group.start(text, steps), positions))
     return Started(operations)
@@ -222,15 +244,21 @@ def start_reduce_scatter(
 
 def start_all_gather(
     group: Group,
-    parts: Sequence[Array],
+    parts: Sequence[AnyArray],
     shapes: Sequence[tuple[int, ...]],
     beside: bool = False,
 ) -> Started:
     """Start to all-gather arrays from this rank's shards, one collective per dtype."""
-    group, operations = _lane(group) if beside else group, []
+    group, there = _taken(group, parts, beside)
+    operations = []
     for positions in by_dtype(parts):
-        some, wanted = [parts[i] for i in positions], [shapes[i] for i in positions]
-        steps = all_gather_parts(group.comm, some, wanted)
-        text = f"AllGather of parts of {some[0].dtype} {' '.join(map(str, wanted))}"
+        some: list[Any] = [parts[i] for i in positions]
+        wanted = [shapes[i] for i in positions]
+        if there:
+            steps = on_device.all_gather_parts(group, some, wanted)
+        else:
+            steps = all_gather_parts(group.comm, some, wanted)
+        kind = f"{some[0].dtype}{on_device.place(some[0])}"
+        text = f"AllGather of parts of {kind} {' '.join(map(str, wanted))}"
         operations.append((group.start(text, steps), positions))
     return Started(operations)

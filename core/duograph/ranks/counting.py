@@ -7,17 +7,30 @@ each other rank, whatever way the engine takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from ..backend.collectives import Buffer, Communicator, Request
+from ..backend.collectives import (
+    Buffer,
+    Communicator,
+    DeviceRequest,
+    DeviceTransfers,
+    Part,
+    Request,
+)
+
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle
+    from ..backend.protocol import Backend
+    from ..dtype import DType
 
 __all__ = ["CountingCommunicator"]
 
 
 class CountingCommunicator(Communicator):
-    """A communicator that passes calls on.
+    """A communicator that forwards calls to another one and counts the bytes that it sends.
 
     Attributes:
-        sent: bytes that this rank has sent to others by it.
+        sent: bytes that this rank has sent to other ranks through it.
     """
 
     def __init__(self, inner: Communicator) -> None:
@@ -57,6 +70,60 @@ class CountingCommunicator(Communicator):
 
     def abort(self, reason: str, status: int = 1) -> None:
         self.inner.abort(reason, status)
+
+    def serves(self, backend: Backend, device_id: int) -> bool:
+        return self.inner.serves(backend, device_id)
+
+    def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
+        return _CountingTransfers(self, self.inner.on_device(backend, device_id, name))
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class _CountingTransfers(DeviceTransfers):
+    """Transfers of a device that pass calls on; `total` counts what they send."""
+
+    def __init__(self, total: CountingCommunicator, inner: DeviceTransfers) -> None:
+        self.total, self.inner = total, inner
+
+    def mark(self) -> Any:
+        return self.inner.mark()
+
+    def allocate(self, nbytes: int) -> Handle:
+        return self.inner.allocate(nbytes)
+
+    def reduces(self, dtype: DType, reduction: str) -> bool:
+        return self.inner.reduces(dtype, reduction)
+
+    def exchange(
+        self, sends: Sequence[Part], receives: Sequence[Part], after: Any
+    ) -> DeviceRequest:
+        self.total.sent += sum(p.nbytes for p in sends if p.rank != self.total.rank)
+        return self.inner.exchange(sends, receives, after)
+
+    def all_reduce(
+        self, pairs: Sequence[tuple[Handle, Handle, int]], dtype: DType, reduction: str, after: Any
+    ) -> DeviceRequest:
+        size, nbytes = self.total.size, sum(n for _, _, n in pairs) * dtype.itemsize
+        self.total.sent += 2 * nbytes * (size - 1) // size  # what each rank must send at least
+        return self.inner.all_reduce(pairs, dtype, reduction, after)
+
+    def reduce_scatter(
+        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: Any
+    ) -> DeviceRequest:
+        self.total.sent += count * dtype.itemsize * (self.total.size - 1)
+        return self.inner.reduce_scatter(x, out, count, dtype, reduction, after)
+
+    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: Any) -> DeviceRequest:
+        self.total.sent += nbytes * (self.total.size - 1)
+        return self.inner.all_gather(x, out, nbytes, after)
+
+    def broadcast(
+        self, x: Handle, out: Handle, nbytes: int, root: int, after: Any
+    ) -> DeviceRequest:
+        self.total.sent += nbytes * (self.total.size - 1) if self.total.rank == root else 0
+        return self.inner.broadcast(x, out, nbytes, root, after)
 
     def close(self) -> None:
         self.inner.close()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..backend import observers
+from ..backend.collectives import DeviceRequest
 from ..errors import CommunicationError
 from .transfers import Steps, gathered
 
@@ -100,7 +101,10 @@ class Operation:
         )
 
     def advance(self, seconds: float) -> bool:
-        """Advance as far as possible in this time; return whether the operation is complete."""
+        """Advance the operation for at most `seconds`; return whether it is complete.
+
+        With 0 seconds it does what is possible without waiting.
+        """
         end = time.monotonic() + seconds
         try:
             while True:
@@ -110,6 +114,8 @@ class Operation:
                         return False
                 before = self.group.comm.sent
                 self._request = next(self._steps)
+                if isinstance(self._request, DeviceRequest):
+                    self._request.operation = self
                 self._sent += self.group.comm.sent - before
         except StopIteration as finished:
             self.result = finished.value
@@ -139,8 +145,10 @@ class Operation:
         return self.text.partition(" of ")[0]
 
     def where(self) -> str:
-        """Return what is called, where and on which rank, for messages."""
-        return f"{self.text}{self.line} on rank {self.group.world.rank}"
+        """Return what is called, where, on which rank and in which group, for messages."""
+        world = self.group.world
+        named = "" if self.group is world.whole else f" in the group {self.group.name!r}"
+        return f"{self.text}{self.line} on rank {world.rank}{named}"
 
     def late(self, seconds: float) -> CommunicationError:
         """Return the error for an operation that was not complete at its deadline."""
@@ -162,7 +170,7 @@ class Queue:
     """Operations that run one after the other: the collectives of a group, or the messages that
     have one direction, rank and tag.
 
-    The queues of a rank go on side by side: who waits for an operation advances the others too.
+    The queues of a rank are independent: a wait for an operation of one advances the others too.
     """
 
     def __init__(self) -> None:
@@ -184,8 +192,8 @@ class Queue:
         """Wait for an operation and for those before it; return its result.
 
         Args:
-            late: what to raise after `seconds`, at which the operation goes on; None: the operation
-                has failed then.
+            late: the exception to raise after `seconds`; the operation then stays in the queue and
+                may be waited for again. None: the operation fails at that time.
 
         Raises:
             CommunicationError: it failed, or is not complete after `seconds`.
@@ -209,10 +217,12 @@ class Queue:
         return operation.result
 
     def _advanced(self, first: Operation, seconds: float) -> bool:
-        """Advance the first operation for this time; return whether it is complete.
+        """Advance the first operation of this queue for at most `seconds`; return whether it ended.
+
+        The operations in the other queues of this rank are advanced as well, without waiting.
 
         Raises:
-            CommunicationError: an operation of another queue has failed meanwhile.
+            CommunicationError: an operation of another queue failed.
         """
         world = first.group.world
         end = time.monotonic() + seconds

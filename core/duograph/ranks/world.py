@@ -14,20 +14,23 @@ import hashlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backend.collectives import Communicator, engines, unavailable
+from ..backend import registry
+from ..backend.collectives import Communicator, DeviceTransfers, engines, unavailable
 from ..context import settings
 from ..errors import ArgumentValueError, CommunicationError, UnsupportedOpError
 from ..launched import launched
 from ..runtime_state import thread_state
-from . import transfers
+from . import on_device, transfers
 from .counting import CountingCommunicator
+from .on_device import DeviceArray
 from .operations import Operation, Queue
 from .transfers import Array, Steps
 
+AnyArray: TypeAlias = "Array | DeviceArray"
 __all__ = ["WORLD_NAMES", "Group", "World", "end_ranks", "forget_world", "group", "world"]
 
 WORLD_NAMES = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
@@ -58,14 +61,25 @@ class Group:
         ranks: the ranks in the world, in the order of the group.
         rank: position of this rank among them.
         size: number of ranks.
+        alone: whether there is one rank and no engine: collectives return their operands.
     """
 
     def __init__(self, world: World, name: str, ranks: tuple[int, ...], comm: Communicator) -> None:
         self.world, self.name, self.ranks = world, name, ranks
         self.comm = CountingCommunicator(comm)
         self.rank, self.size = comm.rank, comm.size
+        self.alone = isinstance(comm, _Alone)
         self.queue = world.new_queue()
         self._messages: dict[tuple[str, int, int], Queue] = {}
+        self._devices: dict[tuple[str, int], DeviceTransfers] = {}
+
+    def on_device(self, device: tuple[str, int]) -> DeviceTransfers:
+        """Return the transfers of arrays on a device, which the first call connects."""
+        found = self._devices.get(device)
+        if found is None:
+            backend = registry.backend(device[0])
+            found = self._devices[device] = self.comm.on_device(backend, device[1], self.name)
+        return found
 
     def start(self, text: str, steps: Steps, compared: bool = True) -> Operation:
         """Start a collective, which `finish` waits for."""
@@ -93,9 +107,11 @@ class Group:
         return operation.queue.wait(operation, settings.communication_timeout)
 
     def close(self) -> None:
-        """End the use of this group, in which every rank takes part."""
+        """Free the group and its communicator; every rank of the group must call it."""
         for queue in (self.queue, *self._messages.values()):
             self.world.queues.remove(queue)
+        for transfers_ in self._devices.values():
+            transfers_.close()
         self.comm.close()
 
     def run(self, text: str, steps: Steps, compared: bool = True) -> Any:
@@ -104,69 +120,93 @@ class Group:
 
     # ---- collectives of arrays -------------------------------------------------------------------
 
-    def start_all_reduce(self, x: Array, reduction: str) -> Operation:
+    def start_all_reduce(self, x: AnyArray, reduction: str) -> Operation:
         """Start a reduction of the arrays of all ranks."""
-        steps = transfers.all_reduce(self.comm, x, reduction, settings.engine_sums)
+        if isinstance(x, DeviceArray):
+            steps = on_device.one(on_device.all_reduce(self, [x], reduction))
+        else:
+            steps = transfers.all_reduce(self.comm, x, reduction, settings.engine_sums)
         return self.start(f"AllReduce({reduction}) of {_shown(x)}", steps)
 
-    def all_reduce(self, x: Array, reduction: str) -> Array:
+    def all_reduce(self, x: Any, reduction: str) -> Any:
         """Return the reduction of the arrays of all ranks."""
-        return x if self.size == 1 else self.finish(self.start_all_reduce(x, reduction))
+        return x if self.alone else self.finish(self.start_all_reduce(x, reduction))
 
-    def start_reduce(self, x: Array, root: int, reduction: str) -> Operation:
+    def start_reduce(self, x: AnyArray, root: int, reduction: str) -> Operation:
         """Start a reduction of the arrays of all ranks for rank `root` of the group."""
         text = f"Reduce({reduction}) to rank {root} of {_shown(x)}"
+        if isinstance(x, DeviceArray):
+            return self.start(text, on_device.reduce(self, x, root, reduction))
         return self.start(text, transfers.reduce(self.comm, x, root, reduction))
 
-    def start_all_gather(self, x: Array) -> Operation:
+    def start_all_gather(self, x: AnyArray) -> Operation:
         """Start joining the arrays of all ranks along axis 0."""
-        return self.start(f"AllGather of {_shown(x)}", transfers.all_gather(self.comm, x))
+        if isinstance(x, DeviceArray):
+            steps = on_device.all_gather(self, x, (x.shape[0],) * self.size)
+        else:
+            steps = transfers.all_gather(self.comm, x)
+        return self.start(f"AllGather of {_shown(x)}", steps)
 
-    def all_gather(self, x: Array) -> Array:
+    def all_gather(self, x: Any) -> Any:
         """Return the arrays of all ranks, concatenated along axis 0."""
-        return x if self.size == 1 else self.finish(self.start_all_gather(x))
+        return x if self.alone else self.finish(self.start_all_gather(x))
 
-    def start_all_gather_rows(self, x: Array, lengths: Sequence[int]) -> Operation:
+    def start_all_gather_rows(self, x: AnyArray, lengths: Sequence[int]) -> Operation:
         """Start joining arrays of different lengths; see `transfers.all_gather_rows`."""
         text = f"AllGather of {_rows(x)}, {list(lengths)} by rank"
+        if isinstance(x, DeviceArray):
+            return self.start(text, on_device.all_gather(self, x, lengths))
         return self.start(text, transfers.all_gather_rows(self.comm, x, lengths))
 
-    def start_reduce_scatter(self, x: Array, reduction: str) -> Operation:
+    def start_reduce_scatter(self, x: AnyArray, reduction: str) -> Operation:
         """Start a reduction of which each rank gets an equal part along axis 0."""
-        steps = transfers.reduce_scatter(self.comm, x, reduction)
+        if isinstance(x, DeviceArray):
+            lengths = (x.shape[0] // self.size,) * self.size
+            steps = on_device.reduce_scatter(self, x, lengths, reduction)
+        else:
+            steps = transfers.reduce_scatter(self.comm, x, reduction)
         return self.start(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
 
-    def reduce_scatter(self, x: Array, reduction: str) -> Array:
+    def reduce_scatter(self, x: Any, reduction: str) -> Any:
         """Return this rank's part along axis 0 of the reduction."""
-        return x if self.size == 1 else self.finish(self.start_reduce_scatter(x, reduction))
+        return x if self.alone else self.finish(self.start_reduce_scatter(x, reduction))
 
     def start_reduce_scatter_rows(
-        self, x: Array, lengths: Sequence[int], reduction: str
+        self, x: AnyArray, lengths: Sequence[int], reduction: str
     ) -> Operation:
         """Start a reduction of which rank r gets `lengths[r]` rows."""
-        steps = transfers.reduce_scatter_rows(self.comm, x, lengths, reduction)
+        if isinstance(x, DeviceArray):
+            steps = on_device.reduce_scatter(self, x, lengths, reduction)
+        else:
+            steps = transfers.reduce_scatter_rows(self.comm, x, lengths, reduction)
         text = f"ReduceScatter({reduction}) of {_shown(x)}, {list(lengths)} rows by rank"
         return self.start(text, steps)
 
-    def start_broadcast(self, x: Array, root: int) -> Operation:
+    def start_broadcast(self, x: AnyArray, root: int) -> Operation:
         """Start copying the array of rank `root` of the group."""
-        steps = transfers.broadcast(self.comm, x, root)
+        if isinstance(x, DeviceArray):
+            steps = on_device.broadcast(self, x, root)
+        else:
+            steps = transfers.broadcast(self.comm, x, root)
         return self.start(f"Broadcast from rank {root} of {_shown(x)}", steps)
 
-    def broadcast(self, x: Array, root: int) -> Array:
+    def broadcast(self, x: Any, root: int) -> Any:
         """Return the array of rank `root` of the group."""
-        return x if self.size == 1 else self.finish(self.start_broadcast(x, root))
+        return x if self.alone else self.finish(self.start_broadcast(x, root))
 
     def start_all_to_all(
-        self, x: Array, lengths: Sequence[int], received: Sequence[int]
+        self, x: AnyArray, lengths: Sequence[int], received: Sequence[int]
     ) -> Operation:
         """Start exchanging parts along axis 0; see `transfers.all_to_all`."""
-        steps = transfers.all_to_all(self.comm, x, lengths, received)
+        if isinstance(x, DeviceArray):
+            steps = on_device.all_to_all(self, x, lengths, received)
+        else:
+            steps = transfers.all_to_all(self.comm, x, lengths, received)
         return self.start(f"AlltoAll of {_rows(x)}", steps)  # the lengths may differ by rank
 
-    def all_to_all(self, x: Array, lengths: Sequence[int], received: Sequence[int]) -> Array:
+    def all_to_all(self, x: Any, lengths: Sequence[int], received: Sequence[int]) -> Any:
         """Return parts of all ranks along axis 0; see `transfers.all_to_all`."""
-        if self.size == 1:
+        if self.alone:
             return x
         return self.finish(self.start_all_to_all(x, lengths, received))
 
@@ -236,16 +276,19 @@ class Group:
         self.world.compared.add((self.name, text))
 
 
-def _shown(x: Array) -> str:
-    return f"{x.dtype} {x.shape}"
+def _shown(x: AnyArray) -> str:
+    return f"{x.dtype} {x.shape}{on_device.place(x)}"
 
 
-def _rows(x: Array) -> str:
-    return f"{x.dtype} rows of {x.shape[1:]}"
+def _rows(x: AnyArray) -> str:
+    return f"{x.dtype} rows of {x.shape[1:]}{on_device.place(x)}"
 
 
 def _nothing() -> Steps:
-    """No transfers: the comparison before every collective makes the ranks wait for each other."""
+    """Yield no steps: a barrier needs none, because ranks are compared before every collective.
+
+    That comparison makes the ranks wait for each other.
+    """
     return None
     yield
 
@@ -288,15 +331,15 @@ class World:
         engine: name of the engine, "none" with one rank.
         rank: number of this rank.
         size: number of ranks.
-        groups: the groups of which this rank is one, by name.
-        others: ranks of the groups of which it is none, by name.
+        groups: by name, the groups to which this rank belongs.
+        others: by name, the ranks of the groups to which this rank does not belong.
         broken: the error after which no collective can run; None: there was none.
         parallel: the options of `set_auto_parallel_context`, of threads that act as ranks.
-        machines: names of the machines by rank, None until somebody asks.
+        machines: names of the machines by rank; None until they are first asked for.
         compared: groups and texts of the programs that all their ranks have compared.
         started_buckets: how many buckets were started, by group (`ranks.buckets`).
         queues: of the collectives and messages of all groups.
-        backends: what users call the engines of groups, by the names of these.
+        backends: name of the group -> the engine's name as users write it, such as "nccl".
     """
 
     def __init__(self, engine: str, comm: Communicator) -> None:
@@ -412,7 +455,7 @@ class World:
         return found
 
     def end(self) -> None:
-        """Wait until all ranks have ended their programs, in which nobody waits for this one.
+        """Wait until all ranks have ended their programs; called at the end of this rank's program.
 
         Raises:
             CommunicationError: another rank waits in a collective that this rank will not call.

@@ -33,7 +33,7 @@ def constrained(owner: str, x: Tensor, placement: Placement) -> Any:
 
 
 def divided(owner: str, values: Sequence[Any], placements: Sequence[Placement]) -> tuple[Any, ...]:
-    """Return arguments or results whose tensors are constrained, in order, to the placements.
+    """Return arguments or results in which tensor number i is constrained to placement number i.
 
     Raises:
         ArgumentError: another number of tensors than layouts.

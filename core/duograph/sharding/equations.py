@@ -28,10 +28,10 @@ Rule: TypeAlias = "Callable[[Types, Types, Attributes], Equation]"
 
 @dataclasses.dataclass(frozen=True)
 class Equation:
-    """The index equation of one call.
+    """The index equation of one op call: which axes of its tensors may be sharded together.
 
     Attributes:
-        operands, results: the letters of each.
+        operands, results: for each tensor a string with one letter per axis (see the module).
         linear: groups of operands in which the op is jointly linear, such as both of an addition:
             if all of one group are partial sums, so are the results.
         combine: the reduction that completes partial results: "sum", "max" or "min".
@@ -54,13 +54,13 @@ class Equation:
 
 
 def _broadcast(shape: Sequence[int], result: Sequence[int]) -> str:
-    """Return the letters of an operand that is broadcast to a shape whose axes are a, b, ..."""
+    """Return the letters of an operand that is broadcast to a result with the letters a, b, ..."""
     lead = len(result) - len(shape)
     return "".join(LOWER[lead + i] if n == result[lead + i] else "." for i, n in enumerate(shape))
 
 
 def _pointwise(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """Every element of the results comes from the elements at its position."""
+    """Return the equation of an element-wise op: every axis may be sharded."""
     largest = max((r.shape for r in results if r is not None), key=len)
     left = tuple("" if t is None else _broadcast(t.shape, largest) for t in operands)
     right = tuple("" if t is None else _broadcast(t.shape, largest) for t in results)
@@ -68,6 +68,8 @@ def _pointwise(operands: Types, results: Types, attributes: Attributes) -> Equat
 
 
 def _linear(*groups: tuple[int, ...]) -> Rule:
+    """Return the rule of an element-wise op that is linear in these groups of operands."""
+
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         return dataclasses.replace(_pointwise(operands, results, attributes), linear=groups)
 
@@ -88,7 +90,10 @@ def _shape(t: TensorType | None) -> tuple[int, ...]:
 
 
 def _along(*groups: tuple[int, ...]) -> Rule:
-    """All tensors have the same axes, and `axis` (`axes`) stays unsharded."""
+    """Return the rule of an op that works along attribute `axis` or `axes`, which stays unsharded.
+
+    All tensors have the same axes, as in a softmax or a sort. `groups` are as `Equation.linear`.
+    """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         whole = attributes["axis"] if "axis" in attributes else attributes["axes"]
@@ -111,14 +116,14 @@ def _joined(operands: Types, results: Types, attributes: Attributes) -> Equation
 
 
 def _arg(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """The position along one axis, which the result does not have."""
+    """Return the equation of argmax or argmin: the axis that they remove stays unsharded."""
     axis = attributes["axis"]
     letters = _letters(len(_shape(operands[0])), axis)
     return Equation((letters,), (letters[:axis] + letters[axis + 1 :],))
 
 
 def _reduction(op: Op) -> Rule:
-    """A reduction along `axis`: results over sharded axes are partial."""
+    """Return the rule of a reduction: over an axis that is sharded, it yields partial results."""
     combine = {"+": "sum", "max": "max", "min": "min"}.get(str(op.traits.reduction))
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -138,7 +143,7 @@ def _reduction(op: Op) -> Rule:
 
 
 def _matmul(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """``...ij,...jk->...ik``, with either operand transposed."""
+    """Return the equation of a matmul, ``...ij,...jk->...ik``; operands may be transposed."""
     a, b = _shape(operands[0]), _shape(operands[1])
     batch = _shape(results[0])[:-2]
     i, j, k = (LOWER[len(batch) + n] for n in range(3))
@@ -153,7 +158,10 @@ def _transpose(operands: Types, results: Types, attributes: Attributes) -> Equat
 
 
 def _reshape(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """The slowest axis of each group of axes that are merged or split may be sharded."""
+    """Return the equation of a reshape, which merges groups of axes or splits axes into groups.
+
+    In each group only the slowest axis may be sharded.
+    """
     a, b = _shape(operands[0]), _shape(results[0])
     left, right = ["."] * len(a), ["."] * len(b)
     if 0 in a:
@@ -206,7 +214,10 @@ def _scatter_set(operands: Types, results: Types, attributes: Attributes) -> Equ
 
 
 def _elements(kind: str) -> Rule:
-    """Ops that read or write elements at indices along `axis`; other axes go along if equal."""
+    """Return the rule of gather_elements and scatter_elements, for `kind` "gather", "add" or "set".
+
+    `axis` stays unsharded; the other axes may be sharded where tensor and indices have one size.
+    """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         x, index = _shape(operands[0]), _shape(operands[1])
@@ -235,7 +246,7 @@ def _layer_norm_grad(operands: Types, results: Types, attributes: Attributes) ->
 
 
 def _slice(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """Axes that are taken in full may be sharded."""
+    """Return the equation of a strided slice: axes that it takes in full may be sharded."""
     x = _shape(operands[0])
     partly = [i for i, s in enumerate(attributes["strides"]) if s != 1]
     out = _shape(results[0])
@@ -258,7 +269,11 @@ def _pad(operands: Types, results: Types, attributes: Attributes) -> Equation:
 
 
 def _conv(kind: str) -> Rule:
-    """(N, C, spatial...) and (O, C / groups, kernel...): N, and without groups O and C."""
+    """Return the rule of a convolution or, for `kind` "input" or "weight", of its gradient.
+
+    The tensors are (N, C, spatial...) and (O, C / groups, kernel...). N may be sharded, and O and C
+    if there is one group.
+    """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         inner = _whole(len(_shape(operands[0])) - 2)
@@ -271,7 +286,7 @@ def _conv(kind: str) -> Rule:
 
 
 def _channels(*linear: tuple[int, ...]) -> Rule:
-    """Pooling: samples and channels are independent of each other."""
+    """Return the rule of a pooling op: the axes of samples and channels may be sharded."""
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         def letters(t: TensorType | None) -> str:
@@ -283,7 +298,7 @@ def _channels(*linear: tuple[int, ...]) -> Rule:
 
 
 def _rows(*whole: int) -> Rule:
-    """The last axes of all tensors stay unsharded, all axes before are batch axes."""
+    """Return the rule of an op on batches, whose last `whole[0]` axes stay unsharded."""
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         def letters(t: TensorType | None, count: int) -> str:
@@ -370,7 +385,7 @@ def _rule_of(op: Op) -> Rule | None:
 
 
 def has_equation(op: Op) -> bool:
-    """Return whether an op has an equation."""
+    """Return whether an op has an index equation."""
     return _rule_of(op) is not None
 
 
@@ -382,7 +397,7 @@ def _unknown(operands: Types, results: Types) -> Equation:
 
 
 def equation_of(node: GraphNode, types: Sequence[ValueType]) -> Equation:
-    """Return the equation of a call; for an op that has none, the one without sharded axes."""
+    """Return the index equation of a call; an op that has none gets one without sharded axes."""
     operands: list[Any] = [None if i is None else types[i] for i in node.operands]
     results: list[Any] = [types[i] for i in node.results]
     rule = _rule_of(node.op)

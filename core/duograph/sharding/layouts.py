@@ -329,11 +329,11 @@ class Mesh:
                     self._names.setdefault(part, name if len(parts) == 1 else f"{name}[{i}]")
 
     def parts(self, axis: Axis) -> Axes:
-        """Return the axes of this mesh that an axis of a layout consists of."""
+        """Return the axes of this (finer) mesh into which one mesh axis of a layout is split."""
         return tuple(a for a in self.axes if axis.stride <= a.stride < axis.stride * axis.size)
 
     def refined(self, placement: Placement) -> tuple[Axes, ...]:
-        """Return the axes of this mesh per axis of a tensor."""
+        """Return, for each axis of a placed tensor, the axes of this mesh that shard it."""
         return tuple(tuple(p for a in axes for p in self.parts(a)) for axes in placement.dims)
 
     def name(self, axis: Axis) -> str:

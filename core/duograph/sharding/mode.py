@@ -25,7 +25,7 @@ _MODES = ("semi_auto_parallel", "auto_parallel")
 
 
 def dividing() -> tuple[int, ...] | None:
-    """Return the ranks for which compiled programs are partitioned; None: they are not."""
+    """Return the ranks among which compiled programs are partitioned; None if they are not."""
     if launched() is None and thread_state.world is None:
         return None
     if get_auto_parallel_context("parallel_mode") not in _MODES:
@@ -43,7 +43,7 @@ def dividing_key() -> Hashable:
 
 
 def all_ranks() -> tuple[int, ...]:
-    """Return all ranks, which a partitioned program runs on."""
+    """Return the numbers of all ranks; a partitioned program runs on all of them."""
     return tuple(range(_world().size))
 
 
@@ -59,13 +59,13 @@ def _world() -> World:
 
 
 def full_batch() -> bool:
-    """Return whether every rank passes the global batch."""
+    """Return whether each rank calls programs with the global batch rather than with its part."""
     strategy = get_auto_parallel_context("dataset_strategy")
     return bool(get_auto_parallel_context("full_batch")) or strategy == "full_batch"
 
 
 def argument_placement(index: int, local: Sequence[int]) -> Placement:
-    """Return the placement of argument `index`; a rank passes a shard of shape `local`."""
+    """Return how argument number `index` is sharded; each rank passes a shard of shape `local`."""
     ranks = all_ranks()
     strategy = get_auto_parallel_context("dataset_strategy")
     whole = Placement(((),) * len(local), ranks)

@@ -30,7 +30,7 @@ WHOLE, BATCH = "whole", "batch"
 
 @dataclasses.dataclass(frozen=True)
 class Divided:
-    """A partitioned program: the graph of one rank, and the decisions behind it.
+    """A graph partitioned among ranks: the graph that one rank runs, and the decisions behind it.
 
     Attributes:
         graph: of local shards.
@@ -139,7 +139,7 @@ def _get(values: dict[int, Any], i: int | None) -> Any:
 
 
 def _body_of(node: GraphNode) -> object:
-    """Return the body or decomposition of the op of a call, or None."""
+    """Return the body or the decomposition that can replace a call of an op, or None."""
     if node.op.graph_only or node.op.effects or node.op.host:
         return None
     return node.op.body or node.op.decompose_rule
@@ -152,7 +152,7 @@ def _copied(
     attributes: Any,
     types: Sequence[ValueType],
 ) -> list[Any]:
-    """Append a call whose result types are known; return its results."""
+    """Append a call whose result types are known to the current graph; return its results."""
     first = len(builder.types)
     builder.types.extend(types)
     ids = tuple(range(first, first + len(types)))
@@ -226,7 +226,7 @@ class _Writer:
         return int(self._as(value, State(dims))._id)
 
     def _as(self, value: int, want: State) -> Any:
-        """Return a value in a layout; all readers share a redistribution."""
+        """Return a value in the layout `want`; equal redistributions are appended once."""
         x, have = self.values[value]
         if have == want:
             return x

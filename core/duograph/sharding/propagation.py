@@ -69,7 +69,7 @@ def _step(
 def divided_letters(
     node: GraphNode, equation: Equation, types: Sequence[ValueType], dims: dict[int, Dims]
 ) -> dict[str, Axes]:
-    """Return the mesh axes over which a call shards each letter of its equation."""
+    """Return, for each axis letter of a call's equation, the mesh axes that shard it."""
     wanted: dict[str, tuple[int, Axes]] = {}
     sizes: dict[str, set[int]] = {}
     for value, text in _tensors(node, equation):
@@ -112,5 +112,5 @@ def _tensors(node: GraphNode, equation: Equation) -> Iterator[tuple[int, str]]:
 
 
 def parts_of(dims: Dims) -> int:
-    """Return the number of shards of a tensor."""
+    """Return into how many shards the given mesh axes divide a tensor."""
     return math.prod(a.size for axes in dims for a in axes)

@@ -32,11 +32,11 @@ class State:
 
     @property
     def used(self) -> set[Axis]:
-        """The mesh axes that shard the value."""
+        """All mesh axes that shard some axis of the value."""
         return {a for axes in self.dims for a in axes}
 
     def divided(self, i: int, axes: Axes) -> State:
-        """Return the layout with other mesh axes for axis `i`."""
+        """Return this layout with axis `i` of the tensor sharded by other mesh axes."""
         return dataclasses.replace(self, dims=(*self.dims[:i], axes, *self.dims[i + 1 :]))
 
 
@@ -194,7 +194,7 @@ def _runs(axes: Axes) -> list[Axes]:
 
 
 def _in_front(x: Any, i: int, call: Callable[[Any], Any]) -> Any:
-    """Apply a collective, which works along axis 0, along axis `i`."""
+    """Apply a collective that works along axis 0 along axis `i`, by two transposes."""
     if i == 0:
         return call(x)
     order = (i, *(k for k in range(x.ndim) if k != i))

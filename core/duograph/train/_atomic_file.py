@@ -74,27 +74,31 @@ def _create(folder: str, mode: int) -> tuple[int, str]:
         temporary = os.path.join(folder, f".duograph-{os.urandom(8).hex()}.part")
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with contextlib.suppress(OSError):  # a file system without locks
-            _lock(handle)
+            _lock(handle, wait=True)
         if os.fstat(handle).st_nlink:
             return handle, temporary
         os.close(handle)  # removed by another save between its creation and its lock
 
 
-def _lock(handle: int) -> None:
-    """Lock an open file for this process.
+def _lock(handle: int, wait: bool) -> None:
+    """Lock an open file; the lock belongs to the descriptor, so threads exclude each other too.
+
+    Args:
+        wait: wait until whoever holds the lock gives it up, as the sweep of another save does
+            within microseconds.
 
     Raises:
-        OSError: another process holds the lock, or there are no locks here.
+        OSError: someone else holds the lock (without `wait`), or there are no locks here.
     """
     if fcntl is None:
         raise OSError("this platform has no file locks")
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
 def _sweep(folder: str) -> None:
     """Remove the temporary files in a folder that killed processes have left there.
 
-    A file is removed if no process holds its lock.
+    A file is removed if nobody holds its lock.
     """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -109,7 +113,7 @@ def _sweep(folder: str) -> None:
             handle = os.open(path, flags)
             try:
                 if stat.S_ISREG(os.fstat(handle).st_mode):
-                    _lock(handle)
+                    _lock(handle, wait=False)
                     os.unlink(path)
             finally:
                 os.close(handle)

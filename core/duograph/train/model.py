@@ -429,7 +429,7 @@ class Model:
         """Compile training and evaluation for their first batches, without running them.
 
         Only in GRAPH_MODE is there anything to compile. One batch tells all shapes, so the other
-        arguments count for nothing.
+        arguments are ignored.
 
         Raises:
             ValueError: the Model has a loss_fn and no optimizer, or no metrics for the validation

@@ -94,8 +94,8 @@ class Mesh:
         del data[:at]
 
     def flush(self) -> None:
-        """Send what is left, for five seconds at most."""
-        end = time.monotonic() + 5
+        """Send what is left, for a minute at most."""
+        end = time.monotonic() + 60
         while any(self.out[r] for r in self.peers if r not in self.ended):
             if time.monotonic() > end:
                 return

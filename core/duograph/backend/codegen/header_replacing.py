@@ -15,7 +15,10 @@ _FUNCTION = _NAME + r"[^{]*\{(?:[^\n]+\}|.*?^\})\n"
 
 
 def replaced(header: str, by: str) -> str:
-    """Return the C source `header` without the functions that `by` defines too, and then `by`."""
+    """Return a C header in which the functions of the C source `by` replace those of their names.
+
+    The replaced functions are removed from `header`, and `by` is appended.
+    """
     names = set(re.findall(_NAME, by, re.MULTILINE))
 
     def kept(function: re.Match[str]) -> str:

@@ -31,6 +31,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...dtype import DType
@@ -193,6 +194,8 @@ class RegionPlan(NamedTuple):
         n_operands: number of operands of the region.
         columns: (outer, rows, width) of the reductions or scatters at the end of the region; None
             if there are none.
+        positions: the names in expressions for an element's position in its row, and the integer
+            dtype of each.
     """
 
     n: int
@@ -203,6 +206,7 @@ class RegionPlan(NamedTuple):
     outputs: tuple[tuple[str, DType], ...]
     n_operands: int
     columns: Columns | None = None
+    positions: Mapping[str, DType] = MappingProxyType({})
 
     @property
     def stages(self) -> int:
@@ -243,6 +247,8 @@ class _Planner:
         gathers: id of a graph value -> the gather node that computes it. The kernel reads the
             gather's source wherever the value is used.
         known: planned values by name.
+        counts: id of a graph value -> the dtype in which it counts the elements of a row.
+        positions: as in the plan.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -255,6 +261,8 @@ class _Planner:
         self.gathers: dict[int, GraphNode] = {}
         self.gathered: dict[str, Gathered] = {}
         self.known: dict[str, Computed | Reduction] = {}
+        self.counts: dict[int, DType] = {}
+        self.positions: dict[str, DType] = {}
         sizes: list[int] = []
         self.row = 0
         self.columns: Columns | None = None
@@ -264,7 +272,8 @@ class _Planner:
                 self.columns = scatter_columns(node, target, indices)
                 sizes.append(updates.size)
                 continue
-            sizes += [self.types[r].size for r in node.results]
+            if node.op.name != "iota":
+                sizes += [self.types[r].size for r in node.results]
             if node.op.is_reduction:
                 type_ = self.types[node.operands[0] or 0]
                 self.row = row_length(node, type_) or self.row
@@ -295,6 +304,8 @@ class _Planner:
             return literal, None
         type_ = self.types[i]
         name = self.names.get(i)
+        if i in self.counts:
+            return self.position(i, shape, row), None
         if name is None and i in self.gathers:
             return self.read_gathered(self.gathers[i], shape, row), None
         if name is not None:
@@ -304,6 +315,19 @@ class _Planner:
             return Expr("input", compute_dtype(made.dtype), (), name), name
         label = self.access(i, row, strides_of(type_.shape, shape))
         return Expr("input", compute_dtype(type_.dtype), (), label), None
+
+    def position(self, i: int, shape: tuple[int, ...], row: bool) -> Expr:
+        """Return the expression of an element's position in its row, for an `iota` value.
+
+        Raises:
+            NoLoopNest: the reader has one element per row, or counts along another axis.
+        """
+        if row or shape[-1:] != self.types[i].shape:
+            raise NoLoopNest("positions along another axis than that of rows")
+        dtype = self.counts[i]
+        label = f"position_{dtype.name}"
+        self.positions[label] = dtype
+        return Expr("input", compute_dtype(dtype), (), label)
 
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
@@ -359,6 +383,11 @@ class _Planner:
             return
         if op.name == "constant":
             self.literals[result] = constant(attributes["value"].array.item(), type_.dtype)
+            return
+        if op.name == "iota":
+            if type_.shape != (self.row,):
+                raise NoLoopNest("positions that do not count the elements of a row")
+            self.counts[result] = type_.dtype
             return
         name = f"{op.name}_{result}"
         operands = [i for i in node.operands if i is not None]
@@ -473,6 +502,7 @@ class _Planner:
             outputs,
             self.graph.n_params,
             self.columns,
+            self.positions,
         )
 
     def nest_strides(

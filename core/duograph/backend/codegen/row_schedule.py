@@ -182,6 +182,7 @@ class _Rows(Scheduler):
         targets: list[str],
         known: set[str],
         at: Index,
+        position: Index,
         load: Callable[[str], list[Statement]],
         store: Callable[[int, DType, str], Statement],
     ) -> tuple[list[Statement], set[str]]:
@@ -190,6 +191,7 @@ class _Rows(Scheduler):
         Args:
             stage, targets, known: as for `walk`.
             at: the element's index in the arrays of values that are kept between passes.
+            position: the element's index in its row.
             load: function of an operand's label that returns the statements which load its element.
             store: function of (result number, dtype, value name) that returns the statement which
                 stores the element of a result.
@@ -198,6 +200,8 @@ class _Rows(Scheduler):
         values = self.closure(targets, known | loads_kept)
         used = set(self.read_by(values))
         body = [s for x in self.moving if x in used for s in load(x)]
+        for label in self.positions_in(values):
+            body.append(Let(SUFFIX[self.plan.positions[label]], ((label, position),)))
         wanted = {u for v in values for u in v.uses} | set(targets)
         for v in sorted(loads_kept & wanted):
             body.append(Load(v, compute_dtype(self.values[v].dtype), Address(f"{v}_kept"), at))
@@ -223,7 +227,7 @@ class _RowSpan(_Rows):
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
         body, used = self.elements(
-            stage, targets, known, name("j"), self.load_at_j, self.store_at_j
+            stage, targets, known, name("j"), name("j"), self.load_at_j, self.store_at_j
         )
         body += [Accumulate(v, self.values[v.source].dtype) for v in sums]
         loop = For(
@@ -339,7 +343,7 @@ class _GroupRow(_Rows):
             started.append(Declare(SUFFIX[c.dtype], f"{v.name}_acc", c.start))
             takes.append(Take(c, f"{v.name}_acc", v.source, self.values[v.source].dtype))
         single, used = self.elements(
-            stage, targets, known, name("q"), self.load_at_j, self.store_at_j
+            stage, targets, known, name("q"), name("j"), self.load_at_j, self.store_at_j
         )
         body, edges = [*single, *takes], []
         if self.width > 1:
@@ -390,7 +394,7 @@ class _GroupRow(_Rows):
             return Store(f"made{k}.v", e, dtype, value)
 
         at = name("q") * self.width + e
-        each, _ = self.elements(stage, targets, known, at, load, store)
+        each, _ = self.elements(stage, targets, known, at, j + e, load, store)
         body += [NewPack(f"made{k}", dtype, self.width) for k, dtype in stored.items()]
         order = Order.UNROLLED
         body.append(For("e", number(0), number(self.width), [*each, *takes], order, "i32"))

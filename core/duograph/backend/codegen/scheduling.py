@@ -286,6 +286,11 @@ class Scheduler:
                     found[label] = None
         return list(found)
 
+    def positions_in(self, values: Iterable[Computed]) -> list[str]:
+        """Return the names for an element's position in its row that values read."""
+        labels = [label for v in values for label in _inputs(v.expression)]
+        return [label for label in dict.fromkeys(labels) if label in self.plan.positions]
+
 
 def element_program(target: Target, plan: RegionPlan) -> LoopProgram:
     """Return the loop program of a fused region without reductions: one loop over its elements."""

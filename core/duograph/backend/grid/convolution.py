@@ -527,8 +527,8 @@ def conv_input_grad(
         met = _Contributions(0, y.dtype, y.size, (1,), groups, g.picked, True, 0)
         sizes = (rows, g.n_places, depth)
         made = _over_images(device, g.picked, sizes, weights, met, out, 3)
-        spread = _picking(device, g, out.dtype, 2, 3, back=True)
-        launches = (*made.launches, fill_launch(device, out, 0, 2), spread)
+        scattered = _picking(device, g, out.dtype, 2, 3, back=True)
+        launches = (*made.launches, fill_launch(device, out, 0, 2), scattered)
         return Plan(launches, (size * out.dtype.itemsize,))
     if not device.serial:
         everywhere = _Contributions(0, y.dtype, y.size, (1,), groups, g, True, 0)

@@ -15,7 +15,7 @@ from .matmul_tiled import THIN, few_lines, tiles
 from .strides import broadcast_steps, merged
 from .table import Types, kernel
 
-__all__ = ["matmul_plan"]
+__all__ = ["matmul_plan", "matmul_problem"]
 
 
 @kernel("matmul")
@@ -27,9 +27,23 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Plan | None:
-    """Return the launch plan of a batched matmul; None for complex dtypes.
+    """Return the launch plan of a batched matmul; None for complex dtypes."""
+    problem = matmul_problem(types, results, transpose_a=transpose_a, transpose_b=transpose_b)
+    if problem is None:
+        return None
+    if device.serial and min(problem.sizes) < THIN:
+        x, y = problem.x, problem.y
+        assert isinstance(x, Matrices) and isinstance(y, Matrices)
+        return Plan((thin_launch(device, problem, x, y),))
+    return matmul_plan(device, problem)
 
-    A batch of matrices times one matrix is computed as one tall matmul.
+
+def matmul_problem(
+    types: Types, results: Types, *, transpose_a: bool = False, transpose_b: bool = False
+) -> Matmul | None:
+    """Return the description of a batched matmul; None for complex dtypes.
+
+    A batch of matrices times one matrix is described as one tall matmul.
     """
     x, y = types
     (out,) = results
@@ -54,10 +68,7 @@ def matmul(
         1, y.dtype, y.size, tuple(y_steps), math.prod(y_batch), n, depth,
         depth if transpose_b else 1, 1 if transpose_b else n,
     )  # fmt: skip
-    problem = Matmul((m, n, depth), tuple(sizes), a, b, out.dtype, 2)
-    if device.serial and min(m, n, depth) < THIN:
-        return Plan((thin_launch(device, problem, a, b),))
-    return matmul_plan(device, problem)
+    return Matmul((m, n, depth), tuple(sizes), a, b, out.dtype, 2)
 
 
 def matmul_plan(device: GridDevice, problem: Matmul) -> Plan:

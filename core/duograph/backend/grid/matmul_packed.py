@@ -69,7 +69,7 @@ def _pack(
 
     A line is a row of x or a column of y, with `depth` elements. A panel holds the first element
     of each of its lines, then the second of each, and so on. Elements are converted to `acc` and
-    written to buffer `place`.
+    written to buffer number `place`.
     """
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))

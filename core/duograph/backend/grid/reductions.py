@@ -202,7 +202,7 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
     elif inner == 1:
         workers, least, busy = 8 * device.units, 4 * device.group, outer
     else:
-        workers, least, busy = 1024 * device.units, 64, outer * inner
+        workers, least, busy = 1024 * device.units, 16, outer * inner
     row = n * (min(inner, BLOCK) if device.serial else 1)
     if busy >= workers or row < 2 * least:
         return 1

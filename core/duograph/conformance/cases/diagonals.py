@@ -9,12 +9,12 @@ import numpy as np
 
 from ... import ops
 from ...dtype import ALL, bool_
+from ...ops.banded_diagonals import matrix_diag
 from ...ops.diagonals import (
     diag_embed_by,
     diagonal_by,
     fill_diagonal,
     matrix_band_part,
-    matrix_diag,
     set_diagonal_by,
     trace,
     tril,

@@ -20,7 +20,7 @@ from ...ops.decompositions import (
 from ...ops.factorizations import eigh_by, lu_by
 from ...ops.fourier import dft
 from ...ops.histograms import histogram_by
-from ...ops.incomplete_gamma import betainc_by, betainc_slope, gamma_of_two, gamma_slope
+from ...ops.incomplete_gamma import betainc_by, betainc_derivative, gamma_derivative, gamma_of_two
 from ...ops.number_theory import gcd, lcm, nextafter, population_count
 from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
@@ -183,7 +183,7 @@ CASES = [
         why="integers are taken as float32",
     ),
     OpCase(
-        gamma_slope, ratios("igamma_by_a", "zeta_by_s"), grad=False, errors=[TWO],
+        gamma_derivative, ratios("igamma_by_a", "zeta_by_s"), grad=False, errors=[TWO],
     ),
     OpCase(
         betainc_by,
@@ -194,7 +194,7 @@ CASES = [
         why="integers are taken as float32",
     ),
     OpCase(
-        betainc_slope,
+        betainc_derivative,
         ratios("betainc_by_a", "betainc_by_b", operands=3),
         grad=False,
         errors=[Bad((FOUR, FOUR, FOUR, "other"), ValueError, "kind")],

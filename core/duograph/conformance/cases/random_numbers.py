@@ -12,13 +12,13 @@ from ...dtype import FLOATING, INTEGER, float32, float64, int32, int64, uint32
 from ...ops.distributions import random_gamma_by, random_laplace
 from ...ops.dropouts import dropout, dropout_mask_by
 from ...ops.random import (
-    multinomial_by,
     permutation,
     random_bits,
     random_integers,
     random_normal,
     random_uniform,
 )
+from ...ops.random_choices import multinomial_by
 from ..case import Array, Bad, Make, OpCase, Sample
 
 STATE = np.array([0x9E3779B9, 7, 3, 0], np.uint32)

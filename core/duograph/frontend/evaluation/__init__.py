@@ -5,7 +5,10 @@
 To support a new kind of syntax, write a function `(ev, frame, node)` in the module of its group
 (`expressions`, `operators`, `statements`, `loop_statements`, `exceptions`, `patterns`), register it
 with `@dispatch.syntax(ast.Kind)`, and add programs to `tests/frontend`. An expression's function
-returns the value, a statement's returns a `Flow`. `evaluator` imports all modules that register.
+returns the value, a statement's returns a `Flow`. Where code depends on a condition,
+`operators.condition` evaluates it to a Python bool, or to a bool of the graph, for which
+`branches.select` traces both branches; `blocks.run_block` traces nested statements. `evaluator`
+imports all modules that register.
 
 Modules import each other in this order, without cycles: spans, dispatch; host, aliasing, variables;
 truth, join, branches; outside, identity; blocks, graph_loops, recursion, functions, native;

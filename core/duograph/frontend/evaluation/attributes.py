@@ -365,12 +365,11 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         if isinstance(owner._params[name], Parameter):
             _write_parameter(owner, name, value)
             return
-    kind = type(owner)
     custom = special_method(ev, owner, "__setattr__")
     if custom is not None:
         call(ev, custom, (owner, name, value), {})
         return
-    found = inspect.getattr_static(kind, name, None)
+    found = inspect.getattr_static(type(owner), name, None)
     if isinstance(found, property) and found.fset is not None:
         ev.captures.method(owner, name, None)
         call(ev, found.fset, (owner, value), {})
@@ -390,6 +389,15 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
                 return
         setattr(owner, name, value)
         return
+    _set_outside(ev, owner, name, value)
+
+
+def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
+    """Trace `owner.name = value` for an object from outside: write to it when the graph runs.
+
+    Raises:
+        UnsupportedSyntaxError: as `set_attribute`.
+    """
     if ev.strict:
         raise UnsupportedSyntaxError(
             f"setattr: got an assignment to the attribute {name!r} of {type(owner).__name__} "
@@ -415,7 +423,7 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     special = name.startswith("__") and name.endswith("__")
     if special or isinstance(owner, (type, types.FunctionType, Function, types.MethodType)):
         raise _unmodelled(owner, name, "got an assignment that changes how code behaves")
-    write_outside(ev, "attribute", owner, name, value, f"{kind.__name__}.{name}")
+    write_outside(ev, "attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
 
 def _stores_attribute(owner: Value, found: Value) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...dims import Dim, is_symbolic
 from ...dtype import as_dtype, promote, scalar_dtype
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -28,6 +29,7 @@ from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
 from ...option_checks import check_options
 from ...parameter import Parameter
+from ...sizes import real
 from ...tensor import Tensor, check_data_options
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
@@ -75,6 +77,8 @@ def _number(kind: Value) -> Callable[..., Value]:
     def convert(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if len(args) == 1 and not kwargs:
             (x,) = args
+            if type(x) is Dim and kind is not BOOL:
+                return x if kind is INT else real(x)
             if isinstance(x, GraphObject):
                 return run_on_host(ev, python, (x,), {}, python.__name__, (kind,))
             if isinstance(x, GraphScalar):
@@ -161,7 +165,7 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
         return Tensor
     if isinstance(x, GraphScalar):
         return _CLASSES[x._type]
-    return type(x)
+    return x.__class__ if is_symbolic(x) else type(x)
 
 
 @replaces(isinstance)

@@ -190,8 +190,10 @@ def _capture_options(ev: Evaluation, f: Value) -> None:
     if not held or id(f) in ev.owned.objects:
         return
     ev.keep.append(f)
+    counts = getattr(type(f), "counts", ())
     for name, value in held.items():
-        ev.captures.add("item", held, name, value, f"{type(f).__name__}.{name}")
+        if name not in counts:
+            ev.captures.add("item", held, name, value, f"{type(f).__name__}.{name}")
 
 
 def _framework_result(ev: Evaluation, found: Value) -> Value:

@@ -87,7 +87,7 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if method is not None:
         return call(ev, method, (owner, index), {})
     if isinstance(owner, dict) and not depends_on_graph(index):
-        look_up(ev, owner, index)
+        index = look_up(ev, owner, index)
     elif special_method(ev, index, "__index__") is not None:
         index = call(ev, type(index).__index__, (index,), {})
     if is_outside(ev, owner):
@@ -342,7 +342,7 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     if name in IDENTITY_FIRST and type(owner) is list:
         compare_all(ev, (owner, args))
     if args and name in _LOOKUPS and type(owner) is not list:
-        look_up(ev, owner, args[0])
+        args = (look_up(ev, owner, args[0]), *args[1:])
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)

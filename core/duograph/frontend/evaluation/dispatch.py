@@ -12,7 +12,9 @@ import types
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
+from ...sizes import pinned
 from ..diagnostics import unsupported
+from ..libraries import keeps_symbols
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
@@ -127,6 +129,9 @@ def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     the first class in the object's MRO that has one makes the call.
     """
     kind = type(f)
+    if ev.scope is not None and not keeps_symbols(f):
+        args = tuple(map(pinned, args))
+        kwargs = {k: pinned(v) for k, v in kwargs.items()}
     if kind in _REPLACED_KINDS:  # the hash of any other object may be code of the user
         replaced = REPLACEMENTS.get(f)
         if replaced is not None:

@@ -339,7 +339,7 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
     if special_method(ev, y, "__iter__") is not None:
         return _contained(ev, x, list(iterate(ev, y)))
     if type(y) in (dict, set, frozenset):
-        look_up(ev, y, x)
+        x = look_up(ev, y, x)
     compare_all(ev, (x, y))
     library = is_outside(ev, y) and not isinstance(y, (*CONTAINERS, tuple, np.ndarray))
     if library and not is_live(ev, y) and not is_outside(ev, x) and not depends_on_graph(x):

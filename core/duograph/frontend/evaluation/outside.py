@@ -20,6 +20,7 @@ from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
+from ...sizes import pinned
 from ...tensor import Tensor
 from ..libraries import has_own_hash, is_framework, is_host, user_method
 from ..state.captures import Raised, answer, entries_of, same_answer
@@ -476,14 +477,15 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 
 
 def as_key(ev: Evaluation, key: Value) -> Value:
-    """Return a dict key or set item unchanged, after checking that its hash may be computed now.
+    """Return a dict key or set item, after checking that its hash may be computed now.
 
-    The hash of an object from outside the function is captured.
+    Symbolic sizes in it are pinned. The hash of an object from outside the function is captured.
 
     Raises:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
             is known only when the graph runs.
     """
+    key = pinned(key)
     if isinstance(key, HostValue):
         raise NeedsValue("dict: got a key that is known only when the compiled function runs")
     if has_own_hash(key):
@@ -498,7 +500,9 @@ def as_key(ev: Evaluation, key: Value) -> Value:
 
 
 def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
-    """Return a key unchanged, after checking that finding it in a dict or set runs no user code.
+    """Return a key after checking that finding it in a dict or set runs no user code.
+
+    Symbolic sizes in it are pinned.
 
     Raises:
         NeedsValue: the key or a key in `owner` has a `__hash__` or `__eq__` of the user.

@@ -14,6 +14,7 @@ from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ...parameter import Parameter
 from ...runtime_state import thread_state
+from ...scopes import Scope
 from ...tensor import Tensor
 from ...types import Device
 from ..types import Args, GraphValue, Kwargs, Value
@@ -55,6 +56,7 @@ class Evaluation:
         joined_objects: tensors of branches, by id, whose Python object became that of the tensor
             that a condition chooses.
         python_effects: how many calls of Python code with possible effects the graph has so far.
+        scope: the symbolic sizes of the arguments; None: all sizes are numbers.
         keep: objects that must stay alive because their id is a key.
     """
 
@@ -76,6 +78,7 @@ class Evaluation:
         self.choices: dict[int, tuple[Value, Value, list[Value]]] = {}
         self.joined_objects: dict[int, Tensor] = {}
         self.python_effects = 0
+        self.scope: Scope | None = None
         self._thread = thread_state
 
     if TYPE_CHECKING:

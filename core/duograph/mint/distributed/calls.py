@@ -16,10 +16,11 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...op import Op
 from ...ops import collective_primitives as primitives
 from ...ops import concat, reshape, split
+from ...ranks.on_device import DeviceArray, operand
 from ...ranks.world import Group, world
 from ...runtime_state import thread_state
 from ...tensor import Tensor
-from ...types import TensorType
+from ...types import Device, TensorType
 
 __all__ = ["Work", "async_flag", "averaged", "check_reduction", "communicated", "fits",
            "host_array", "in_graph", "joined", "members", "part_lengths", "peer_of", "put",
@@ -217,8 +218,8 @@ def communicated(
     if group.size == 1:
         finish(x)
     elif async_op and not in_graph(x):
-        operation = primitives.starts(op, group.name, host_array(x), attributes)
-        return Work(lambda: finish(Tensor(group.finish(operation))))
+        operation = primitives.starts(op, group.name, _array(x, group), attributes)
+        return Work(lambda: finish(_tensor(group.finish(operation))))
     elif op in _OF_LISTS:
         finish(op([x], group=group.name, **attributes)[0])
     else:
@@ -232,6 +233,21 @@ def in_graph(*tensors: Tensor) -> bool:
         return True
     types: list[TensorType] = [x._type for x in tensors]
     return any(t.level for t in types)
+
+
+def _array(x: Tensor, group: Group) -> Any:
+    """Return the operand of a collective: on its device if the engine of the group takes it."""
+    device = x._type.device
+    if device is None:
+        return host_array(x)
+    return operand(group, (device.name, device.index), x._buf, x._type)
+
+
+def _tensor(found: Any) -> Tensor:
+    """Return the result of a collective as a Tensor."""
+    if not isinstance(found, DeviceArray):
+        return Tensor(found)
+    return Tensor._make(found.type.on(Device(*found.device)), found.handle)
 
 
 def host_array(x: Tensor) -> np.ndarray[Any, Any]:

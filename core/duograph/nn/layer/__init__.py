@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from .activation import *  # noqa: F403
+from .adaptive_pooling import *  # noqa: F403
 from .basic import *  # noqa: F403
 from .combined import *  # noqa: F403
 from .container import *  # noqa: F403
@@ -18,6 +19,7 @@ from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .rnn_cells import *  # noqa: F403
 from .rnns import *  # noqa: F403
+from .softmax import *  # noqa: F403
 from .sparse import *  # noqa: F403
 from .special import *  # noqa: F403
 from .transformer import *  # noqa: F403

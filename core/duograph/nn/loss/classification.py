@@ -14,7 +14,8 @@ from ...ops.gather_scatter import checked_labels
 from ...tensor import Tensor
 from .. import _check
 from .._types import Activation
-from ..layer.activation import Softmax, get_activation
+from ..layer.activation import get_activation
+from ..layer.softmax import Softmax
 from .base import LossBase, reduce, same_shape
 
 __all__ = [

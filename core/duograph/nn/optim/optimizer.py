@@ -1,4 +1,4 @@
-"""Optimizer, the base class: parameter groups, learning rates, weight decay, and the update loop.
+"""Optimizer, the base class: learning rates, weight decay, and the update loop.
 
 A subclass implements `update` for one Parameter. User code and `TrainOneStepCell` call an optimiser
 with the gradients, in the order of its `parameters`.
@@ -6,13 +6,13 @@ with the gradients, in the order of its `parameters`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import ops
-from ...advice import kind_of
 from ...common.initializer import initializer
 from ...context import get_context
 from ...dtype import float32, int32
@@ -23,6 +23,13 @@ from .._operators import Operator
 from .._types import Array, Decay, Init, Params, Rate
 from ..cell import Cell
 from ..learning_rate_schedule import LearningRateSchedule
+from .parameter_groups import (
+    GroupEntry,
+    checked_decay,
+    parameter_list,
+    read_groups,
+    unique_parameters,
+)
 from .sharding import Sharding, sharding_of
 
 __all__ = ["Optimizer"]
@@ -30,18 +37,6 @@ __all__ = ["Optimizer"]
 Gradients: TypeAlias = "Sequence[Tensor | None]"
 DecayGroups: TypeAlias = "Decay | tuple[Decay, ...]"  # one for all, or one per Parameter
 DecayNow: TypeAlias = "float | Tensor | tuple[float | Tensor, ...]"  # the decay of one step
-
-
-class _GroupEntry(NamedTuple):
-    """One Parameter of an optimiser, with the settings of its parameter group."""
-
-    parameter: Parameter
-    rate: Parameter | LearningRateSchedule
-    decay: Decay
-    centralize: bool
-
-
-_GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
 
 
 class _IteratorLearningRate(LearningRateSchedule):
@@ -108,7 +103,7 @@ class Optimizer(Cell):
     ) -> None:
         super().__init__(auto_prefix=False)
         owner = type(self).__name__
-        items = _listed(owner, parameters)
+        items = parameter_list(owner, parameters)
         if isinstance(loss_scale, bool) or not isinstance(loss_scale, (int, float)):
             raise ArgumentError(f"{owner}: got loss_scale={loss_scale!r}; wanted a number")
         if loss_scale <= 0:
@@ -119,7 +114,7 @@ class Optimizer(Cell):
             initializer(0, (1,), int32), name="global_step", requires_grad=False
         )
         self._one = Tensor(np.array([1], np.int32))
-        common_decay = _decay(owner, weight_decay)
+        common_decay = checked_decay(owner, weight_decay)
         self.is_group = isinstance(items[0], dict)
         self.is_group_lr = False
         self.is_group_params_ordered = False
@@ -129,19 +124,7 @@ class Optimizer(Cell):
         if self.is_group:
             self._init_groups(owner, items, learning_rate, common_decay)
         else:
-            for p in items:
-                if not isinstance(p, Parameter):
-                    raise ArgumentError(
-                        f"{owner}: got {type(p).__name__} among the parameters; "
-                        f"wanted Parameters or dictionaries"
-                    )
-            ordered: Sequence[Parameter] = items
-            self.learning_rate = self._rate(owner, learning_rate, "learning_rate")
-            self._decay = common_decay
-            self.decay_flags = tuple(
-                "beta" not in p.name and "gamma" not in p.name for p in ordered
-            )
-            self.parameters = _unique(owner, ordered)
+            self._init_ungrouped(owner, items, learning_rate, common_decay)
         self.sharding = sharding_of(owner, self.parameters, self._whole_reason())
         self._parameters = self.parameters
         self.global_step_increase_tensor = self._one
@@ -150,18 +133,7 @@ class Optimizer(Cell):
         self.need_scale = self.loss_scale != 1.0
         self.param_length = len(self.parameters)
         self.dynamic_lr = any(isinstance(r, Cell) for r in self._rates())
-        decay = self._decay
-        decays = decay if isinstance(decay, tuple) else (decay,)
-        shown = tuple(d if isinstance(d, Cell) else Tensor(d, float32) for d in decays)
-        # what subclasses compute with; the optimisers here compute with numbers
-        self.weight_decay = shown if isinstance(decay, tuple) else shown[0]
-        self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
-        self.dynamic_decay_flags = (
-            tuple(isinstance(d, Cell) for d in decays)
-            if self.is_group
-            else self.dynamic_weight_decay
-        )
-        self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
+        self._store_decay()
         for key, held in self._names.items():
             if key not in self._params:
                 self._params.add_unnamed(key, held)
@@ -228,64 +200,45 @@ class Optimizer(Cell):
         self._names[name] = found
         return found
 
+    def _init_ungrouped(
+        self, owner: str, parameters: Sequence[object], learning_rate: Rate, decay: Decay
+    ) -> None:
+        """Set up the optimiser from Parameters without groups, which share one rate and decay.
+
+        `owner` is the optimiser's name in messages.
+        """
+        ordered: list[Parameter] = []
+        for p in parameters:
+            if not isinstance(p, Parameter):
+                raise ArgumentError(
+                    f"{owner}: got {type(p).__name__} among the parameters; "
+                    f"wanted Parameters or dictionaries"
+                )
+            ordered.append(p)
+        self.learning_rate = self._rate(owner, learning_rate, "learning_rate")
+        self._decay = decay
+        self.decay_flags = tuple("beta" not in p.name and "gamma" not in p.name for p in ordered)
+        self.parameters = unique_parameters(owner, ordered)
+
     def _init_groups(
         self, owner: str, groups: list[dict[str, Any]], learning_rate: Rate, decay: Decay
     ) -> None:
         """Set up the optimiser from parameter groups: its Parameters, learning rates and decays.
 
-        A group is a dictionary; settings that it lacks are those of the arguments. `owner` is the
-        optimiser's name in messages.
+        Settings that a group lacks are those of the arguments. `owner` is the optimiser's name in
+        messages.
         """
-        order: list[Parameter] | None = None
         common_rate = self._rate(owner, learning_rate, "learning_rate")
-        found: dict[int, _GroupEntry] = {}
-        for number, group in enumerate(groups):
-            _check_group(owner, group)
-            if "order_params" in group:
-                if len(group) > 1:
-                    raise ArgumentValueError(
-                        f"{owner}: got order_params together with other keys; wanted it in a group "
-                        "of its own"
-                    )
-                order = list(group["order_params"])
-                continue
-            if "params" not in group:
-                raise KeyError(f"{owner}: got a group without 'params'; wanted it")
-            members = _listed(owner, group["params"])
-            rate = common_rate
-            if "lr" in group:
-                self.is_group_lr = True
-                rate = self._rate(owner, group["lr"], f"learning_rate_group_{number}")
-            own_decay = _decay(owner, group["weight_decay"]) if "weight_decay" in group else decay
-            centralize = bool(group.get("grad_centralization", False))
-            for p in members:
-                if not isinstance(p, Parameter):
-                    raise ArgumentError(
-                        f"{owner}: got {type(p).__name__} in a group's params; wanted Parameters"
-                    )
-                if id(p) in found:
-                    raise ArgumentValueError(
-                        f"{owner}: got the parameter {p.name!r} in two groups; wanted it in one"
-                    )
-                found[id(p)] = _GroupEntry(p, rate, own_decay, centralize)
-        if not found:
-            raise ArgumentValueError(f"{owner}: got groups without parameters; wanted at least one")
-        entries = list(found.values())
-        if order is not None:
-            self.is_group_params_ordered = True
-            if {id(p) for p in order} != set(found):
-                raise ArgumentValueError(
-                    f"{owner}: got order_params with {len(order)} parameters that are not exactly "
-                    "the "
-                    f"{len(found)} of the groups; wanted the same ones"
-                )
-            entries = [found[id(p)] for p in order]
-        self._set_groups(owner, entries, common_rate)
+        rate_of = functools.partial(self._rate, owner)
+        found = read_groups(owner, groups, common_rate, decay, rate_of)
+        self.is_group_lr = found.own_rates
+        self.is_group_params_ordered = found.ordered
+        self._set_groups(owner, found.entries, common_rate)
 
     def _set_groups(
         self,
         owner: str,
-        entries: list[_GroupEntry],
+        entries: list[GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
         """Store the settings of all Parameters as tuples with one item per Parameter.
@@ -293,7 +246,7 @@ class Optimizer(Cell):
         `entries` has them in the order of the update. Without a group of its own rate, the
         optimiser stores `common_rate` alone. `owner` is the optimiser's name in messages.
         """
-        self.parameters = _unique(owner, [e.parameter for e in entries])
+        self.parameters = unique_parameters(owner, [e.parameter for e in entries])
         if self.is_group_lr:
             object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
             for i, r in enumerate({id(r): r for r in self._rates()}.values()):
@@ -305,6 +258,21 @@ class Optimizer(Cell):
         self.decay_flags = tuple(isinstance(e.decay, Cell) or e.decay > 0 for e in entries)
         self.grad_centralization = tuple(e.centralize for e in entries)
         self.group_params = self.parameters
+
+    def _store_decay(self) -> None:
+        """Store the weight decay in the forms that subclasses of users read."""
+        decay = self._decay
+        decays = decay if isinstance(decay, tuple) else (decay,)
+        shown = tuple(d if isinstance(d, Cell) else Tensor(d, float32) for d in decays)
+        # what subclasses compute with; the optimisers here compute with numbers
+        self.weight_decay = shown if isinstance(decay, tuple) else shown[0]
+        self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
+        self.dynamic_decay_flags = (
+            tuple(isinstance(d, Cell) for d in decays)
+            if self.is_group
+            else self.dynamic_weight_decay
+        )
+        self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
 
     def _rates(self) -> tuple[Parameter | LearningRateSchedule, ...]:
         rate = self.learning_rate
@@ -533,70 +501,3 @@ class Optimizer(Cell):
                 f"{type(self).__name__}.target: got {value!r}; the updates run on {self.target!r}, "
                 "the device of the Parameters"
             )
-
-
-def _check_group(owner: str, group: object) -> None:
-    """Raise if a parameter group is not a dictionary or has an unknown key.
-
-    `owner` is the optimiser's name in messages.
-    """
-    if not isinstance(group, dict):
-        raise ArgumentError(
-            f"{owner}: got {type(group).__name__} among groups; wanted dictionaries only"
-        )
-    unknown = [k for k in group if k not in _GROUP_KEYS]
-    if unknown:
-        raise KeyError(f"{owner}: got the key {unknown[0]!r} in a group; wanted {_GROUP_KEYS}")
-
-
-def _listed(owner: str, parameters: object) -> list[Any]:
-    """Return an optimiser's `parameters` argument as a non-empty list; items are not checked.
-
-    `owner` is the optimiser's name in messages.
-    """
-    if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(
-        parameters, Iterable
-    ):
-        raise ArgumentError(
-            f"{owner}: got {kind_of(parameters)} as parameters; wanted a list of Parameters "
-            "or groups, such as net.trainable_params()"
-        )
-    items = list(parameters)
-    if not items:
-        raise ArgumentValueError(
-            f"{owner}: got no parameters; wanted at least one. net.trainable_params() "
-            "finds layers in attributes and in nn.CellList, not in Python lists"
-        )
-    return items
-
-
-def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
-    """Return a ParameterTuple of the Parameters.
-
-    Raises ArgumentValueError if two of them have the same name. `owner` is the optimiser's name in
-    messages.
-    """
-    names: set[str] = set()
-    for p in parameters:
-        if p.name in names:
-            raise ArgumentValueError(
-                f"{owner}: got two parameters named {p.name!r}; wanted unique names"
-            )
-        names.add(p.name)
-    return ParameterTuple(parameters)
-
-
-def _decay(owner: str, value: object) -> Decay:
-    """Return the `weight_decay` argument of an optimiser after checking it.
-
-    It must be a Cell or a number of 0 or more. `owner` is the optimiser's name in messages.
-    """
-    if isinstance(value, Cell):
-        return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ArgumentError(
-            f"{owner}: got weight_decay={value!r}; wanted a number of 0 or more, or a Cell"
-        )
-    if value < 0:
-        raise ArgumentValueError(f"{owner}: got weight_decay={value!r}; wanted 0 or more")
-    return float(value)

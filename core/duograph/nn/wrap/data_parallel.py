@@ -12,11 +12,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ... import ops
-from ...backend import registry
-from ...backend.plugin_checks import from_device, on_device
 from ...backend.prepared import Handle
 from ...context import get_auto_parallel_context
 from ...errors import ArgumentError, ArgumentValueError
@@ -24,6 +20,7 @@ from ...ops.collective import Broadcast, reduced
 from ...parameter import Parameter
 from ...placement import materialise
 from ...ranks.buckets import Started, start_all_reduce, start_reduce_scatter
+from ...ranks.on_device import operand, result
 from ...ranks.world import WORLD_NAMES, world
 from ...runtime_state import staged_builder, thread_state
 from ...tensor import Tensor
@@ -101,7 +98,7 @@ class DistributedGradReducer(Cell):
         return self.scaled(found)
 
     def parts(self, grads: Sequence[Tensor], sharding: Sharding) -> tuple[Tensor, ...]:
-        """Return the combinations of gradients, of which this rank needs its parts alone.
+        """Combine gradients over the ranks; return this rank's shard of each that is sharded.
 
         Args:
             grads: one for each Parameter.
@@ -184,7 +181,7 @@ class EarlyReduction:
         self.group.world.poll()
 
     def finish(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Wait for the combinations of all gradients, which the backward pass has returned."""
+        """Wait until the gradients of a finished backward pass are combined over the ranks."""
         for i, grad in enumerate(grads):
             if self.reported.get(i) is not grad._buf:
                 if i in self.reported:
@@ -200,7 +197,7 @@ class EarlyReduction:
             for i, array in zip(positions, started.finish(), strict=True):
                 device = grads[i]._type.device
                 assert device is not None
-                buffer = on_device(registry.backend(device.name), array, device.index)
+                buffer = result((device.name, device.index), array)
                 kind = TensorType.of(array.shape, grads[i].dtype)
                 found[i] = Tensor._make(kind.on(device), buffer)
         return self.reducer.scaled(found)
@@ -213,11 +210,8 @@ class EarlyReduction:
         for i in positions:
             kind = self.weights[i]._type
             assert kind.device is not None
-            backend = registry.backend(kind.device.name)
-            found = from_device(
-                backend, self.reported[i], kind.shape, kind.dtype.np, kind.device.index
-            )
-            arrays.append(np.ascontiguousarray(found))
+            place = kind.device.name, kind.device.index
+            arrays.append(operand(self.group, place, self.reported[i], kind))
         start = start_reduce_scatter if sharded else start_all_reduce
         self.started.append((start(self.group, arrays, "sum", True), positions))
 

@@ -76,8 +76,8 @@ class _Line:
         Returns (value, directional derivative) as floats.
         """
         self.evaluations += 1
-        place = self._start + self._direction * step
-        self.value, self.gradient = self._objective(place)
+        point = self._start + self._direction * step
+        self.value, self.gradient = self._objective(point)
         return float(self.value), float(_ops.sum(self.gradient * self._direction))
 
 
@@ -114,12 +114,12 @@ def search(
     line = _Line(objective, start, direction)
     f0, d0 = float(first[0]), float(_ops.sum(first[1] * direction))
     before, f_before, d_before = 0.0, f0, d0
-    step, turn, failed = 1.0, 0, True
+    step, iteration, failed = 1.0, 0, True
     bracket: tuple[float, ...] | None = None
-    while turn < maxiter and failed and bracket is None:
-        turn += 1
+    while iteration < maxiter and failed and bracket is None:
+        iteration += 1
         f, d = line.at(step)
-        if not math.isfinite(f) or f > f0 + c1 * step * d0 or (turn > 1 and f >= f_before):
+        if not math.isfinite(f) or f > f0 + c1 * step * d0 or (iteration > 1 and f >= f_before):
             bracket = (before, f_before, d_before, step, f, d)
         elif abs(d) <= -c2 * d0:
             failed = False
@@ -127,8 +127,8 @@ def search(
             bracket = (step, f, d, before, f_before, d_before)
         else:
             before, f_before, d_before, step = step, f, d, 2 * step
-    while bracket is not None and turn < maxiter and failed:
-        turn += 1
+    while bracket is not None and iteration < maxiter and failed:
+        iteration += 1
         low, f_low, d_low, high, f_high, d_high = bracket
         usable = math.isfinite(f_high) and math.isfinite(d_high)
         step = _cubic(*bracket) if usable else (low + high) / 2
@@ -146,10 +146,10 @@ def search(
         line.at(step)
     return LineSearchResults(
         failed=Tensor(failed),
-        nit=Tensor(turn),
+        nit=Tensor(iteration),
         nfev=Tensor(line.evaluations),
         ngev=Tensor(line.evaluations),
-        k=Tensor(turn),
+        k=Tensor(iteration),
         a_k=Tensor(step, start.dtype),
         f_k=line.value,
         g_k=line.gradient,

@@ -112,12 +112,12 @@ def _descend(
     Returns the OptimizeResults.
     """
     value, gradient = objective(x)
-    turn, evaluations, status = 0, 1, 1
+    iteration, evaluations, status = 0, 1, 1
     while True:
         if _norm(gradient) < tolerance:
             status = 0
             break
-        if turn >= maxiter:
+        if iteration >= maxiter:
             break
         direction = -hessian.times(gradient)
         found = search(objective, x, direction, (value, gradient))
@@ -129,10 +129,10 @@ def _descend(
         step = direction * found.a_k
         hessian.learn(step, found.g_k - gradient)
         x, value, gradient = x + step, found.f_k, found.g_k
-        turn += 1
+        iteration += 1
     return OptimizeResults(
         x, Tensor(status == 0), Tensor(status), value, gradient, hessian.value,
-        Tensor(evaluations), Tensor(evaluations), Tensor(turn),
+        Tensor(evaluations), Tensor(evaluations), Tensor(iteration),
     )  # fmt: skip
 
 

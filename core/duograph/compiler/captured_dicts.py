@@ -14,7 +14,7 @@ from ..frontend.state.captures import Capture, same
 from ..frontend.state.journal import MISSING
 from ..frontend.types import Value
 
-__all__ = ["Homes", "changed_places", "homes_of"]
+__all__ = ["Homes", "changed_entries", "homes_of"]
 
 # The dicts in which Python looks for an attribute, as (what stands for the dict, content); and the
 # present content of the attribute in each.
@@ -31,10 +31,10 @@ def homes_of(capture: Capture) -> Homes:
     if capture.kind not in ("attribute", "method"):
         return []
     owner, name = capture.owner, capture.name
-    return [(place, held.get(name, MISSING)) for place, held in _dicts(owner, capture.kind)]
+    return [(key, held.get(name, MISSING)) for key, held in _dicts(owner, capture.kind)]
 
 
-def changed_places(capture: Capture, now: Value, before: Homes) -> set[Hashable]:
+def changed_entries(capture: Capture, now: Value, before: Homes) -> set[Hashable]:
     """Return the dict entries whose change explains that a captured value has changed.
 
     Args:
@@ -52,9 +52,9 @@ def changed_places(capture: Capture, now: Value, before: Homes) -> set[Hashable]
     if capture.kind == "entries" and isinstance(owner, dict):
         return _changed_keys(owner, capture.value, now)
     present = dict(homes_of(capture))
-    for place, was in before:
-        if present.get(place, MISSING) is not was:
-            return {(place, name)}
+    for key, was in before:
+        if present.get(key, MISSING) is not was:
+            return {(key, name)}
     return {(id(capture), "capture")}  # such as the value of a property
 
 

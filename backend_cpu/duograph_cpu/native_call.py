@@ -1,0 +1,123 @@
+"""The prepared kernel calls of the CPU backend: C functions with their constants.
+
+The module of each family of kernels makes them; `native_program` links those of a whole program.
+Nothing here runs or links a program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from duograph.backend.prepared import HandleFunction, PreparedCall
+from duograph.types import TensorType
+
+from . import memory
+from ._native import ffi, lib
+
+if TYPE_CHECKING:
+    from ._native import CData
+    from .convolution_chains import Stage
+
+
+class Code(enum.IntEnum):
+    """Operation codes of the bytecode that native/program.c interprets."""
+
+    CALL = 0
+    LIST = 1
+    VARIADIC = 2
+    COPY = 3
+    ALIAS = 4
+    RESET = 5
+    ROTATE = 6
+    JUMP_IF_ZERO = 7
+    JUMP = 8
+    LOOP_BACK = 9
+    SWITCH = 10
+    STACK_NEW = 11
+    STACK_PUSH = 12
+    STACK_POP = 13
+    STACK_HAS_FRAME = 14
+    END = 15
+
+
+# The forms of a kernel's arguments; see `Native`.
+CALL, LIST, VARIADIC = Code.CALL, Code.LIST, Code.VARIADIC
+
+
+class Native(NamedTuple):
+    """The C function behind a prepared kernel call, with its constants and calling convention.
+
+    Attributes:
+        function: its name in the compiled module.
+        constants: pointer to the struct that is its first argument; owns the struct.
+        form: its further arguments. CALL: the results, then the operands, each a pointer. VARIADIC:
+            a result, and an array of the operands. LIST: one array of the operands, then the
+            results.
+        failed: function of an error code other than 0 that raises. None: the C function returns no
+            code.
+    """
+
+    function: str
+    constants: CData
+    form: Code = CALL
+    failed: Callable[[int], NoReturn] | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NativeCall(PreparedCall):
+    """A prepared kernel call of the CPU backend.
+
+    Attributes:
+        native: the C function behind it; None: the call cannot be part of a bytecode program.
+        stage: if it is a convolution that `convolution_chains.join` can append to another one, its
+            description; else None.
+    """
+
+    native: Native | None = None
+    stage: Stage | None = None
+
+
+def keep(pointer: CData, owner: object) -> CData:
+    """Return a copy of a C pointer that keeps `owner`, the owner of the memory, alive."""
+    return ffi.gc(pointer, functools.partial(_drop, owner))
+
+
+def _drop(owner: object, pointer: CData) -> None:
+    """Do nothing, as the destructor of a C pointer that `keep` made.
+
+    The pointer holds this function with its owner, and releases both when it is deleted.
+    """
+
+
+def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
+    """Return a Python function of operand handles that allocates results and calls a C kernel.
+
+    The kernel has the LIST form: one array of operands, then the results.
+    """
+    makers = [memory.maker(r.nbytes, name) for r in results]
+    run, constants, failed = getattr(lib, native.function), native.constants, native.failed
+    assert failed is not None
+    if len(makers) == 1:
+        (make,) = makers
+
+        def one(*handles: CData) -> CData:
+            out = make()
+            code = run(constants, (*handles, out))
+            if code:
+                failed(code)
+            return out
+
+        return one
+
+    def several(*handles: CData) -> tuple[CData, ...]:
+        outputs = tuple([make() for make in makers])
+        code = run(constants, (*handles, *outputs))
+        if code:
+            failed(code)
+        return outputs
+
+    return several

@@ -1,0 +1,275 @@
+"""Bias and gelu as epilogues of 16-bit matmuls by cuBLASLt, in compiled functions.
+
+    %2 = matmul(%0, %1)                 %3 = region(%0, %1, %2, body=graph(%0, %1, %2) {
+    %3 = add(%2, %bias)         ->             %3 = matmul(%0, %1)
+                                               ...
+
+The graph pass `form_epilogues` wraps a matmul and what follows it in a region; `prepared` compiles
+such a region to one call of the library. Three kinds are found:
+
+    gelu_tanh(matmul(x, y) + bias)          also returns the sum, if something else reads it
+    gelu_tanh_grad(matmul(x, y), saved)
+    matmul(x, y) + bias                     if only library calls read it; otherwise the addition
+                                            costs nothing in the region that reads it
+
+The library rounds once, after the epilogue; the ops of the region round after each step. Results
+differ in the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+from duograph.backend.grid import Plan
+from duograph.backend.grid.matmul import matmul_problem
+from duograph.backend.protocol import Call
+from duograph.dtype import bfloat16, float16
+from duograph.ir.control import region
+from duograph.ir.graph import Graph, GraphNode, subgraph
+from duograph.types import TensorType, ValueType
+
+from .cublaslt import BIAS, GELU, GELU_GRADIENT, GELU_SAVED, Called, Epilogue, Library
+
+if TYPE_CHECKING:
+    from .backend import Cuda
+    from .cublaslt import _Chosen
+    from .device import CudaDevice
+
+__all__ = ["form_epilogues", "prepared"]
+
+DTYPES = (float16, bfloat16)
+# Ops that a library computes, whose operands therefore are in memory.
+LIBRARY_OPS = ("matmul", "self_attention", "self_attention_grad", "attention", "attention_grad")
+
+
+class _Found(NamedTuple):
+    """A matmul of a graph, and the nodes after it that can be its epilogue.
+
+    Attributes:
+        epilogue: the epilogue that computes them.
+        matmul: the node of the matmul.
+        last: the node whose result the epilogue stores.
+        read: the value that the epilogue reads, a vector or a matrix.
+        saved: the value that the epilogue also stores, if any.
+        inside: positions of all nodes that the region computes, aliases included.
+        start: position before which everything that the region reads is computed, and after which
+            its results are read.
+    """
+
+    epilogue: Epilogue
+    matmul: GraphNode
+    last: GraphNode
+    read: int
+    saved: int | None
+    inside: tuple[int, ...]
+    start: int
+
+
+class _Matcher:
+    """Finds epilogues in a graph.
+
+    Attributes:
+        producer: position of the node that computes a value.
+        readers: positions of the nodes that read a value.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.producer = {r: at for at, node in enumerate(graph.nodes) for r in node.results}
+        self.readers: dict[int, list[int]] = {}
+        for at, node in enumerate(graph.nodes):
+            for i in node.operands:
+                if i is not None:
+                    self.readers.setdefault(i, []).append(at)
+
+    def found(self, at: int) -> _Found | None:
+        """Return the epilogue that ends with the node at a position, or None if none pays."""
+        node = self.graph.nodes[at]
+        if node.op.name == "add" and not self.only_libraries_read(node.results[0]):
+            return None
+        return self.ending(at)
+
+    def ending(self, at: int) -> _Found | None:
+        """Return the epilogue that ends with the node at a position, or None."""
+        node = self.graph.nodes[at]
+        finders = {"gelu_tanh": self.gelu, "gelu_tanh_grad": self.gelu_gradient, "add": self.bias}
+        finder = finders.get(node.op.name)
+        return None if finder is None else finder(at, node)
+
+    def bias(self, at: int, node: GraphNode) -> _Found | None:
+        """Return the epilogue of an addition of a vector to a matmul, or None."""
+        for value, vector in (node.operands, node.operands[::-1]):
+            produced = None if value is None else self.matmul(value, at)
+            if produced is None or vector is None:
+                continue
+            matmul, inside = produced
+            whole, operand, result = (
+                _tensor(self.graph.types[i]) for i in (matmul.results[0], vector, node.results[0])
+            )
+            columns = whole.shape[-1:]
+            fits = operand.shape == columns == result.shape[-1:] and result.size == whole.size
+            if fits and operand.dtype is result.dtype is whole.dtype:
+                return _Found(BIAS, matmul, node, vector, None, (*inside, at), at)
+        return None
+
+    def gelu(self, at: int, node: GraphNode) -> _Found | None:
+        """Return the epilogue of gelu of a matmul with a bias, or None."""
+        producer, aliases = self.through_aliases(node.operands[0])
+        if producer is None or self.graph.nodes[producer].op.name != "add":
+            return None
+        sums = self.graph.nodes[producer]
+        found = self.bias(producer, sums)
+        if found is None:
+            return None
+        value = sums.results[0]
+        inside = {*found.inside, *aliases, at}
+        saved = value if self.is_read_outside(value, inside) else None
+        kind = GELU if saved is None else GELU_SAVED
+        return found._replace(epilogue=kind, last=node, saved=saved, inside=tuple(sorted(inside)))
+
+    def gelu_gradient(self, at: int, node: GraphNode) -> _Found | None:
+        """Return the epilogue of the gradient of gelu after a matmul, or None."""
+        value, read = node.operands
+        produced = None if value is None else self.matmul(value, at)
+        if produced is None or read is None:
+            return None
+        matmul, inside = produced
+        result, saved = (_tensor(self.graph.types[i]) for i in (node.results[0], read))
+        if saved.size != result.size or saved.dtype is not result.dtype:
+            return None
+        return _Found(GELU_GRADIENT, matmul, node, read, None, (*inside, at), at)
+
+    def matmul(self, value: int, reader: int) -> tuple[GraphNode, tuple[int, ...]] | None:
+        """Return the matmul that computes a value, and its position with those of aliases.
+
+        Returns None if another op computes the value, if it is no matmul of matrices of 16-bit
+        floats, or if anything but the node at position `reader` reads its result.
+        """
+        producer, aliases = self.through_aliases(value)
+        if producer is None or self.graph.nodes[producer].op.name != "matmul":
+            return None
+        node = self.graph.nodes[producer]
+        values = (*node.operands, *node.results)
+        types = [_tensor(self.graph.types[i]) for i in values if i is not None]
+        if len({t.dtype for t in types}) > 1 or types[0].dtype not in DTYPES:
+            return None
+        inside = {producer, *aliases}
+        if self.is_read_outside(node.results[0], {*inside, reader}):
+            return None
+        return node, tuple(sorted(inside))
+
+    def through_aliases(self, value: int | None) -> tuple[int | None, list[int]]:
+        """Return the position of the node that computes a value, and those of aliases after it."""
+        aliases = []
+        at = None if value is None else self.producer.get(value)
+        while at is not None and self.graph.nodes[at].op.alias:
+            aliases.append(at)
+            source = self.graph.nodes[at].operands[0]
+            at = None if source is None else self.producer.get(source)
+        return at, aliases
+
+    def is_read_outside(self, value: int, inside: set[int]) -> bool:
+        """Return whether an output or a node that is not `inside` reads a value or its aliases."""
+        if value in self.graph.outputs:
+            return True
+        for at in self.readers.get(value, ()):
+            node = self.graph.nodes[at]
+            if at not in inside:
+                return True
+            if node.op.alias and self.is_read_outside(node.results[0], inside):
+                return True
+        return False
+
+    def only_libraries_read(self, value: int) -> bool:
+        """Return whether calls of libraries read a value, or its aliases, and no other nodes do."""
+        if value in self.graph.outputs:
+            return False
+        readers = [self.graph.nodes[at] for at in self.readers.get(value, ())]
+        return bool(readers) and all(
+            self.only_libraries_read(node.results[0])
+            if node.op.alias
+            else node.op.name in LIBRARY_OPS
+            for node in readers
+        )
+
+
+def _tensor(type_: ValueType) -> TensorType:
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def form_epilogues(graph: Graph, library: Library) -> Graph:
+    """Wrap matmuls and what can be their epilogues in regions; return the new graph.
+
+    A pair stays as it is if the library has no algorithm for it.
+    """
+    matcher = _Matcher(graph)
+    regions: dict[int, GraphNode] = {}  # by the position at which they run
+    dropped: set[int] = set()
+    taken: set[int] = set()
+    for at in range(len(graph.nodes)):
+        found = matcher.found(at)
+        if found is None or not taken.isdisjoint(found.inside):
+            continue
+        if _chosen(library, found, graph) is None:
+            continue
+        taken.update(found.inside)
+        regions[found.start] = _region(graph, found)
+        for k in found.inside:
+            each = graph.nodes[k]
+            if not (each.op.alias and matcher.is_read_outside(each.results[0], {*found.inside})):
+                dropped.add(k)
+    nodes: list[GraphNode] = []
+    for at, node in enumerate(graph.nodes):
+        if at in regions:
+            nodes.append(regions[at])
+        if at not in dropped:
+            nodes.append(node)
+    return Graph(graph.n_params, list(graph.types), nodes, graph.outputs, graph.single)
+
+
+def _region(graph: Graph, found: _Found) -> GraphNode:
+    """Return the region node of an epilogue; its operands are x, y and what the epilogue reads."""
+    saved = () if found.saved is None else (found.saved,)
+    outputs = (*saved, found.last.results[0])
+    operands = [i for i in (*found.matmul.operands, found.read) if i is not None]
+    parameters = tuple(dict.fromkeys(operands))
+    body = subgraph(graph, parameters, [graph.nodes[k] for k in found.inside], outputs)
+    single = len(outputs) == 1
+    body = dataclasses.replace(body, single=single)
+    return GraphNode(region, parameters, {"body": body}, outputs, single, found.last.span)
+
+
+def _chosen(library: Library, found: _Found, graph: Graph) -> _Chosen | None:
+    """Return the library's algorithm for a matmul with an epilogue, or None."""
+    values = (*found.matmul.operands, *found.matmul.results)
+    x, y, result = (_tensor(graph.types[i]) for i in values if i is not None)
+    problem = matmul_problem((x, y), (result,), **found.matmul.attributes)
+    if problem is None or problem.count != 1:
+        return None
+    return library.choose(problem, found.epilogue)
+
+
+def prepared(backend: Cuda, device: CudaDevice, body: Graph) -> Call | str | None:
+    """Return the call of a region that `form_epilogues` formed; None if the region is another one.
+
+    A text is the reason why the library cannot compute it.
+    """
+    if all(node.op.name != "matmul" for node in body.nodes):
+        return None
+    matcher = _Matcher(body)
+    end = matcher.producer.get(body.outputs[-1])
+    found = None if end is None else matcher.ending(end)
+    library = device.library()
+    if found is None or isinstance(library, str):
+        return None
+    chosen = _chosen(library, found, body)
+    if chosen is None:
+        return f"cuBLASLt has no algorithm with {found.epilogue.kind}"
+    results = tuple([_tensor(body.types[i]) for i in body.outputs])
+    operands = [i for i in (*found.matmul.operands, found.read) if i is not None]
+    places = tuple(range(body.n_params, body.n_params + len(results)))
+    launch = Called("", "", (*operands, *places), (), (1, 1, 1), (1, 1, 1), chosen)
+    name = f"matmul with {found.last.op.name}"
+    return backend.call(device, name, Plan((launch,)), body.n_params, results, body.single)

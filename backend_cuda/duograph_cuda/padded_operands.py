@@ -1,0 +1,144 @@
+"""Graph pass: a matrix with rows that are not aligned is padded once for all matmuls that read it.
+
+Tensor cores need rows that begin at multiples of 16 bytes. `cublaslt` copies a large matrix with
+other rows for each matmul. The gradient of a language model's logits is read by two, so a compiled
+function pads it once:
+
+    %2 = matmul(%0, %1)                              %4 = pad_constant(%0, high=(0, 7))
+    %3 = matmul(%0, %x, transpose_a=True)     ->     %2 = matmul(%4, pad_constant(%1, high=(7, 0)))
+                                                     %3 = first rows of matmul(%4, %x, ...)
+
+The padding is zero, so every result is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from duograph.dtype import bfloat16, float16
+from duograph.ir.graph import Graph, GraphNode
+from duograph.op import OPS
+from duograph.types import TensorType, ValueType
+
+from .cublaslt import ALIGNED, pays
+
+__all__ = ["pad_operands"]
+
+DTYPES = (float16, bfloat16)
+# Matmuls from which one padded copy is better than a copy for each.
+LEAST_READERS = 2
+
+
+def pad_operands(graph: Graph) -> Graph:
+    """Pad each large matrix with unaligned rows that several matmuls read; return the new graph."""
+    readers: dict[int, list[int]] = {}
+    for at, node in enumerate(graph.nodes):
+        if node.op.name == "matmul":
+            operands = {i for i in node.operands if i is not None}
+            if len(operands) < 2 or not _pays(graph.types, node):
+                continue  # a matrix that is multiplied by itself would need both its axes padded
+            for i in operands:
+                if _is_unaligned(graph.types[i]):
+                    readers.setdefault(i, []).append(at)
+    chosen = {i: found for i, found in readers.items() if len(found) >= LEAST_READERS}
+    if not chosen:
+        return graph
+    padding = _Padding(graph)
+    padded = {at: i for i, found in chosen.items() for at in found}
+    for at, node in enumerate(graph.nodes):
+        if at in padded:
+            padding.matmul(node, padded[at])
+        else:
+            padding.nodes.append(node)
+    return Graph(graph.n_params, padding.types, padding.nodes, graph.outputs, graph.single)
+
+
+def _is_unaligned(type_: ValueType) -> bool:
+    """Return whether a value is a matrix of 16-bit floats with rows that are not aligned."""
+    if not isinstance(type_, TensorType) or type_.ndim != 2 or type_.dtype not in DTYPES:
+        return False
+    return type_.shape[1] % ALIGNED != 0
+
+
+def _pays(types: Sequence[ValueType], node: GraphNode) -> bool:
+    """Return whether a matmul of two matrices does enough work for copies of all its matrices."""
+    found = [types[i] for i in (*node.operands, *node.results) if i is not None]
+    if any(not isinstance(t, TensorType) or t.ndim != 2 for t in found) or len(found) != 3:
+        return False
+    x, _, result = (t for t in found if isinstance(t, TensorType))
+    depth = x.shape[0 if node.attributes["transpose_a"] else 1]
+    copied = sum(t.size for t in found if isinstance(t, TensorType))
+    return pays(result.size * depth, copied)
+
+
+class _Padding:
+    """Builds the graph with padded operands.
+
+    Attributes:
+        types: the types of all values.
+        nodes: the nodes of the new graph so far.
+        made: the padded copy of a value, by (value, axis).
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.types: list[ValueType] = list(graph.types)
+        self.nodes: list[GraphNode] = []
+        self.made: dict[tuple[int, int], int] = {}
+
+    def tensor(self, i: int) -> TensorType:
+        """Return the type of a value that is a tensor."""
+        type_ = self.types[i]
+        assert isinstance(type_, TensorType)
+        return type_
+
+    def call(
+        self,
+        like: GraphNode,
+        name: str,
+        operands: tuple[int, ...],
+        attributes: dict[str, Any],
+        result: int | None = None,
+    ) -> int:
+        """Append a node that calls an op; return its result, a new value or the given one.
+
+        `like` is the node in whose place it is.
+        """
+        op = OPS[name]
+        if result is None:
+            (type_,) = op.infer_types(tuple([self.tensor(i) for i in operands]), attributes)
+            result = len(self.types)
+            self.types.append(type_)
+        self.nodes.append(GraphNode(op, operands, attributes, (result,), True, like.span))
+        return result
+
+    def pad(self, value: int, axis: int, like: GraphNode) -> int:
+        """Return a value padded with zeros at the end of an axis, to a multiple of ALIGNED."""
+        found = self.made.get((value, axis))
+        if found is None:
+            high = [0, 0]
+            high[axis] = -self.tensor(value).shape[axis] % ALIGNED
+            pads = {"low": (0, 0), "high": tuple(high), "value": 0}
+            found = self.made[value, axis] = self.call(like, "pad_constant", (value,), pads)
+        return found
+
+    def matmul(self, node: GraphNode, value: int) -> None:
+        """Append a matmul whose operand `value` is padded at the end of its rows.
+
+        If rows are summed over, the other operand is padded as well, by zeros to multiply with.
+        Otherwise the result is longer, and its first part is copied.
+        """
+        (result,), attributes = node.results, dict(node.attributes)
+        operands = [i for i in node.operands if i is not None]
+        side = operands.index(value)
+        # the axis of each operand that is summed over
+        summed = (0 if attributes["transpose_a"] else 1, 1 if attributes["transpose_b"] else 0)
+        operands[side] = self.pad(value, 1, node)
+        if summed[side] == 1:
+            operands[1 - side] = self.pad(operands[1 - side], summed[1 - side], node)
+            self.call(node, "matmul", (operands[0], operands[1]), attributes, result)
+            return
+        longer = self.call(node, "matmul", (operands[0], operands[1]), attributes)
+        steps = {"shape": self.tensor(result).shape, "offset": 0}
+        steps["strides"] = (self.tensor(longer).shape[1], 1)
+        self.call(node, "strided_copy", (longer,), steps, result)

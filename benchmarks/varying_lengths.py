@@ -1,0 +1,148 @@
+"""Batches of many lengths through an encoder: one program for all, and one program per length.
+
+    python benchmarks/varying_lengths.py [--batches 1000] [--lengths 200] [--level O1] [--train]
+
+Each way runs in a process of its own with an empty disk cache, and gets the same batches. Printed
+are the seconds of all calls, the median of a call whose length was seen before, and what was
+compiled: functions, programs made for a length from one for all lengths, and C files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+WAYS = {"one program": None, "one per length": 0}
+WIDTH, HEADS, WORDS, ROWS = 64, 4, 100, 8
+
+
+def network():
+    """Return an encoder of two transformer blocks; lengths are free."""
+    from duograph import nn, ops
+
+    class Encoder(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.norms = nn.CellList([nn.LayerNorm((WIDTH,)) for _ in range(4)])
+            self.inward = nn.CellList([nn.Dense(WIDTH, 3 * WIDTH) for _ in range(2)])
+            self.outward = nn.CellList([nn.Dense(WIDTH, WIDTH) for _ in range(2)])
+            self.wide = nn.CellList([nn.Dense(WIDTH, 4 * WIDTH) for _ in range(2)])
+            self.narrow = nn.CellList([nn.Dense(4 * WIDTH, WIDTH) for _ in range(2)])
+            self.embedding = nn.Embedding(WORDS, WIDTH)
+            self.head = nn.Dense(WIDTH, 10)
+
+        def construct(self, ids):
+            x = self.embedding(ids)
+            b, t, d = x.shape
+            for k in range(2):
+                parts = ops.chunk(self.inward[k](self.norms[2 * k](x)), 3, -1)
+                q, key, v = [
+                    p.reshape(b, t, HEADS, d // HEADS).transpose(0, 2, 1, 3) for p in parts
+                ]
+                a = ops.matmul(q, key.transpose(0, 1, 3, 2)) / (d // HEADS) ** 0.5
+                y = ops.matmul(ops.softmax(a, -1), v).transpose(0, 2, 1, 3).reshape(b, t, d)
+                x = x + self.outward[k](y)
+                h = ops.gelu(self.wide[k](self.norms[2 * k + 1](x)))
+                x = x + self.narrow[k](h)
+            return self.head(x.mean(1))
+
+    return Encoder()
+
+
+def run(dynamic: int | None, batches: int, lengths: int, level: str, train: bool) -> dict:
+    """Run all batches; return the figures."""
+    import duograph as ms
+    import duograph_cpu.toolchain as toolchain
+    import numpy as np
+    from duograph import Tensor, nn
+
+    compiled = 0
+    library = toolchain._library
+
+    def counted(*arguments):
+        nonlocal compiled
+        compiled += 1
+        return library(*arguments)
+
+    toolchain._library = counted  # the only place that starts the C compiler
+    ms.set_seed(0)
+    net = network()
+    if train:
+        optimizer = nn.Adam(net.trainable_params(), 1e-3)
+        criterion = nn.CrossEntropyLoss()
+        gradient = ms.value_and_grad(lambda x, y: criterion(net(x), y), None, optimizer.parameters)
+
+        @ms.jit(jit_level=level, dynamic=dynamic)
+        def step(x, y):
+            loss, gradients = gradient(x, y)
+            optimizer(gradients)
+            return loss
+
+    else:
+
+        @ms.jit(jit_level=level, dynamic=dynamic)
+        def step(x, y):
+            return net(x).mean()
+
+    rng = np.random.default_rng(0)
+    labels = Tensor(rng.integers(0, 10, ROWS).astype(np.int32))
+    order = [*rng.permutation(lengths), *rng.integers(0, lengths, batches - lengths)]
+    rng.shuffle(order)
+    seen, again, total, last = set(), [], 0.0, 0.0
+    for k in order:
+        length = int(k) + 5
+        ids = Tensor(rng.integers(0, WORDS, (ROWS, length)).astype(np.int32))
+        start = time.perf_counter()
+        last = float(step(ids, labels))
+        spent = time.perf_counter() - start
+        total += spent
+        if length in seen:
+            again.append(spent)
+        seen.add(length)
+    return {
+        "seconds": total,
+        "median_ms": 1e3 * statistics.median(again),
+        "programs": step.cache_info().misses,
+        "specialised": step._specialised,
+        "c_files": compiled,
+        "last": last,
+    }
+
+
+def main() -> None:
+    """Run both ways and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=1000)
+    parser.add_argument("--lengths", type=int, default=200)
+    parser.add_argument("--level", default="O1")
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--way", choices=WAYS, help="run this one only, and print JSON")
+    given = parser.parse_args()
+    if given.way:
+        found = run(WAYS[given.way], given.batches, given.lengths, given.level, given.train)
+        print(json.dumps(found))
+        return
+    titles = ("seconds", 9), ("ms again", 10), ("programs", 10), ("per length", 12), ("C files", 9)
+    print(" " * 16 + "".join(f"{title:>{width}}" for title, width in titles) + "  last")
+    for way in WAYS:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "DUOGRAPH_CACHE_DIR": folder, "PYTHONWARNINGS": "ignore"}
+            command = [sys.executable, *sys.argv, "--way", way]
+            said = subprocess.run(
+                command, env=environment, check=True, capture_output=True, text=True
+            )
+        found = json.loads(said.stdout.splitlines()[-1])
+        print(
+            f"{way:16}{found['seconds']:9.2f}{found['median_ms']:10.2f}{found['programs']:10}"
+            f"{found['specialised']:12}{found['c_files']:9}  {found['last']:.6f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

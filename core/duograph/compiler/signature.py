@@ -1,0 +1,102 @@
+"""Shapes that users declare for the arguments of a compiled function.
+
+`jit(input_signature=...)` and `Cell.set_inputs` declare them with placeholder Tensors, in whose
+shapes None or a `Symbol` stands for a size that varies. `compiler.function` checks calls against
+them; `compiler.symbolic` makes the declared sizes symbolic at the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import ArgumentValueError
+from ..frontend.types import Args, Value
+from ..symbol import Symbol
+from ..tensor import Placeholder, Tensor
+from .arguments import Slots, signature
+
+__all__ = ["check_signature", "open_axes"]
+
+# A size in a declared shape: None is any.
+Declared = int | Symbol | None
+
+
+def check_signature(name: str, wanted: Value, given: Args) -> None:
+    """Raise ArgumentValueError if arguments do not match `wanted`, an `input_signature`.
+
+    Args:
+        name: the function, for messages.
+        wanted: a Tensor, or a tuple or list with an item for each argument.
+        given: the arguments.
+    """
+    items = _items(wanted)
+    if len(items) != len(given):
+        raise ArgumentValueError(
+            f"{name}: got {len(given)} arguments; its input_signature has {len(items)}"
+        )
+    same: dict[int, tuple[int, str]] = {}
+    for i, (want, x) in enumerate(zip(items, given)):
+        for place, one, other in _pairs(want, x, f"argument {i}"):
+            shape = _shape(one)
+            fits = len(shape) == len(other.shape) and all(map(_fits, shape, other.shape))
+            if not fits or one.dtype is not other.dtype:
+                shown = f"({', '.join(map(repr, shape))}{',' if len(shape) == 1 else ''})"
+                raise ArgumentValueError(
+                    f"{name}: got a Tensor of shape {other.shape} and dtype {other.dtype} for "
+                    f"{place}; its input_signature says shape {shown} and dtype {one.dtype}"
+                )
+            for axis, (size, n) in enumerate(zip(shape, other.shape)):
+                if isinstance(size, Symbol) and size.unique:
+                    was, where = same.setdefault(id(size), (n, f"axis {axis} of {place}"))
+                    if was != n:
+                        raise ArgumentValueError(
+                            f"{name}: got size {n} for axis {axis} of {place} and {was} for "
+                            f"{where}; its input_signature has one Symbol with unique=True there: "
+                            "wanted equal sizes"
+                        )
+
+
+def open_axes(wanted: Value, given: Args) -> dict[tuple[int, int], Symbol | None]:
+    """Return the axes that a signature leaves open, as (number of the tensor argument, axis).
+
+    The value is the `Symbol` that describes the size, or None for any size.
+    """
+    found: dict[tuple[int, int], Symbol | None] = {}
+    if wanted is None:
+        return found
+    numbers: dict[int, int] = {}
+    slots = Slots()
+    for x in given:
+        signature(x, slots)
+    for number, x in enumerate(slots.leaves):
+        numbers.setdefault(id(x), number)
+    for want, x in zip(_items(wanted), given):
+        for _, one, other in _pairs(want, x, ""):
+            for axis, size in enumerate(_shape(one)):
+                if size is None or isinstance(size, Symbol):
+                    found[numbers[id(other)], axis] = size
+    return found
+
+
+def _items(wanted: Value) -> Value:
+    return wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+
+
+def _pairs(want: Value, x: Value, place: str) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Yield (place, declared Tensor, given Tensor) for an argument and the items in it."""
+    if isinstance(want, Tensor) and isinstance(x, Tensor):
+        yield place, want, x
+    elif isinstance(want, (tuple, list)) and isinstance(x, (tuple, list)):
+        for k, (one, other) in enumerate(zip(want, x)):
+            yield from _pairs(one, other, f"item {k} of {place}")
+
+
+def _shape(want: Tensor) -> tuple[Declared, ...]:
+    placeholder = getattr(want, "_init", None)
+    return placeholder.declared if isinstance(placeholder, Placeholder) else want.shape
+
+
+def _fits(want: Declared, size: int) -> bool:
+    if isinstance(want, Symbol):
+        return want.accepts(size)
+    return want is None or want == -1 or want == size

@@ -1,0 +1,488 @@
+"""Symbolic programs: functions evaluated once for many sizes of their arguments.
+
+`compiler.jit_call` asks `SymbolicPrograms` before it compiles a call. A symbolic program is the
+graph of a function whose argument shapes have symbols (`dims`), with the guards under which the
+graph is right. For the sizes of a call, the symbols are replaced by numbers: the *specialised*
+program is an ordinary `CompiledProgram`, which later calls find by its `JitKey` as any other.
+
+Nothing here may change what a program computes. Where the front end or a rule cannot handle
+symbols, the function is compiled for each shape, and `explain` says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..context import settings
+from ..dims import LEAST, Atom, Dim, concrete, linear, text_of
+from ..errors import DuographError
+from ..execution.lower import Optimised, optimise
+from ..frontend.types import Value
+from ..ir.control import host_call
+from ..ir.graph import Graph, NamedGraph
+from ..ir.substitution import Substitution, check_substitutable
+from ..scopes import Scope
+from ..symbol import Symbol
+from ..types import TensorType
+from .compiled_program import CompiledProgram
+from .evaluate import Sizes, Traced, trace_call
+from .guards import Guard as CaptureGuard
+from .results import substituted
+from .signature import open_axes
+
+if TYPE_CHECKING:
+    from .jit_call import JitCall
+    from .key import JitKey
+
+__all__ = ["Axis", "SymbolicProgram", "SymbolicPrograms"]
+
+Shapes = tuple[tuple[int, ...], ...]
+# An axis of an argument: (number of the tensor argument, axis).
+Axis = tuple[int, int]
+# Axes with varying sizes, and how the user described the sizes.
+Open = Mapping[Axis, Symbol | None]
+
+# Symbolic programs of one function for arguments of equal ranks and dtypes; they differ in guards.
+MOST_PROGRAMS = 4
+# Values of `jit(dynamic=)` with which each shape is compiled on its own.
+_NEVER = (0, False)
+# Evaluations with symbols that may fail for one family: an error may be that of a single call.
+_MOST_FAILURES = 3
+_MOST_FAMILIES = 64
+_MOST_SEEN = 63  # shapes of a family that are remembered, less one
+
+
+class Variant(NamedTuple):
+    """The graph of a symbolic program after the passes, for some of its sizes.
+
+    Attributes:
+        scope: copies of the program's symbols, and what the passes asked about them.
+        optimised: the graph; None: the passes cannot handle symbols.
+        problem: why they cannot.
+    """
+
+    scope: Scope
+    optimised: Optimised | None
+    problem: str = ""
+
+
+def _optimised(traced: Traced, symbols: Mapping[Atom, Dim]) -> Variant:
+    """Run the graph passes on a graph with symbols, of which copies are given."""
+    written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
+    state = [
+        k for k, (kind, v) in enumerate(traced.inputs)
+        if kind == "state" and id(v) not in written
+    ]  # fmt: skip
+    scope = next(iter(symbols.values())).scope
+    graph = Substitution(symbols).graph(traced.graph)
+    try:
+        found = optimise(graph, traced.device, None, traced.level, state)
+        scope.closed = True
+        check_substitutable(found.graph)
+    except Exception as error:  # noqa: BLE001  (a pass that handles numbers only may raise any)
+        return Variant(scope, None, f"{type(error).__name__}: {error}")
+    if scope.pinned:
+        return Variant(scope, None, ", ".join(map(str, scope.pinned)))
+    return Variant(scope, found)
+
+
+class SymbolicProgram:
+    """A function evaluated once for all sizes that fit its shapes and guards.
+
+    Attributes:
+        scope: the symbols and guards.
+        shapes: the shape of each tensor argument, with symbols.
+        traced: the graph and what else a program is made of.
+        specialised: number of programs that were made of it.
+        variants: the graph after the passes, which may ask further questions about sizes.
+    """
+
+    def __init__(self, scope: Scope, shapes: Sequence[tuple[Value, ...]], traced: Traced) -> None:
+        self.scope = scope
+        self.shapes = shapes
+        self.traced = traced
+        self.specialised = 0
+        self.variants: list[Variant] = []
+        self._guard = CaptureGuard(traced.evaluation.captures)
+
+    def is_current(self) -> bool:
+        """Return whether captured values and the types of state are as they were."""
+        types = self.traced.graph.types
+        for k, (kind, v) in enumerate(self.traced.inputs):
+            if kind == "state" and v._type.plain is not types[k]:
+                return False
+        return self._guard.unchanged()
+
+    def values(self, shapes: Shapes) -> dict[Atom, int] | None:
+        """Return the value of each symbol for given argument shapes; None if they do not fit."""
+        found: dict[Atom, int] = {}
+        for pattern, shape in zip(self.shapes, shapes, strict=True):
+            for want, n in zip(pattern, shape, strict=True):
+                if type(want) is not Dim:
+                    if want != n:
+                        return None
+                    continue
+                symbol, factor, rest = linear(want)
+                value = (n - rest) // factor
+                if n != value * factor + rest or found.setdefault(symbol, value) != value:
+                    return None
+        return found if self.scope.holds(found) else None
+
+    def program(self, values: Mapping[Atom, int]) -> CompiledProgram:
+        """Return the program for given values of the symbols."""
+        start = time.perf_counter()
+        replace = Substitution(values)
+        traced = self.traced
+        made = dataclasses.replace(
+            traced,
+            graph=replace.graph(traced.graph),
+            template=substituted(traced.template, replace.value),
+        )
+        program = made.program(self._optimised_for(values))
+        program.seconds = time.perf_counter() - start
+        program.symbolic = self
+        self.specialised += 1
+        return program
+
+    def _optimised_for(self, values: Mapping[Atom, int]) -> Optimised | None:
+        """Return the graph after the passes for given sizes; None if the passes must run for them.
+
+        The passes run on a graph with symbols. What they ask about sizes are guards of the variant.
+        """
+        if settings.debug:
+            return None
+        sizes = [values[s] for s in self.scope.symbols]
+        for variant in self.variants:
+            own = dict(zip(variant.scope.symbols, sizes))
+            if variant.optimised is not None and variant.scope.holds(own):
+                graph = Substitution(own).graph(variant.optimised.graph)
+                return variant.optimised._replace(graph=graph)
+        if len(self.variants) < MOST_PROGRAMS:
+            self.variants.append(_optimised(self.traced, self.scope.of_copy(values)))
+            if self.variants[-1].optimised is not None:
+                return self._optimised_for(values)
+        return None
+
+    def description(self) -> str:
+        """Return the shapes, symbols and guards as text."""
+        shapes = ", ".join(f"({', '.join(map(text_of, shape))})" for shape in self.shapes)
+        symbols = ", ".join(map(str, self.scope.symbols))
+        guards = ", ".join(map(str, self.scope.guards.values())) or "none"
+        return f"one program for shapes {shapes} with {symbols}; guards: {guards}"
+
+    def __str__(self) -> str:
+        text = self.description()
+        for variant in self.variants:
+            if variant.optimised is None:
+                text += f"; passes run for each shape: {variant.problem}"
+            elif variant.scope.guards:
+                text += f"; passes for {', '.join(map(str, variant.scope.guards.values()))}"
+        return f"{text}; used for {self.specialised} shapes"
+
+
+class Family:
+    """The calls of one function whose arguments differ in sizes only.
+
+    Attributes:
+        seen: the argument shapes of the calls that were compiled.
+        fixed: axes whose size the function uses as a number, so that they cannot be symbolic.
+        programs: the symbolic programs, newest last.
+        reason: why a call could not be served by a symbolic program; "" if none failed.
+        failures: how many evaluations with symbols have failed.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[Shapes] = []
+        self.fixed: dict[Axis, str] = {}
+        self.programs: list[SymbolicProgram] = []
+        self.reason = ""
+        self.failures = 0
+
+    def fail(self, reason: str) -> None:
+        """Count an evaluation with symbols that failed; it may be the user's error."""
+        self.reason = reason
+        self.failures += 1
+
+    def varying(self, shapes: Shapes) -> list[Axis]:
+        """Return the axes whose sizes differ between calls."""
+        return [
+            (i, axis)
+            for i, shape in enumerate(shapes)
+            for axis, n in enumerate(shape)
+            if any(known[i][axis] != n for known in self.seen)
+        ]
+
+
+class SymbolicPrograms:
+    """The symbolic programs of one function, or of one method for one receiver."""
+
+    def __init__(self) -> None:
+        self.families: dict[Hashable, Family] = {}
+
+    def programs(self) -> list[SymbolicProgram]:
+        """Return all symbolic programs."""
+        return [p for family in self.families.values() for p in family.programs]
+
+    def describe(self, key: JitKey) -> list[str]:
+        """Return lines for `explain` about a key: its symbolic programs, why there are no more."""
+        family = self.families.get(_family_key(key))
+        if family is None:
+            return []
+        lines = [str(program) for program in family.programs]
+        if family.reason:
+            lines.append(f"other shapes are compiled on their own: {family.reason}")
+        return lines
+
+    def specialised(self, call: JitCall) -> CompiledProgram | None:
+        """Return a program for a call that is made from a symbolic one; None: compile the call.
+
+        Evaluates the function with symbols if sizes have varied often enough.
+        """
+        shapes = tuple([x._type.shape for x in call.slots.leaves])
+        if call.function.dynamic in _NEVER or not any(shapes):
+            return None
+        family = self._family(call)
+        for program in reversed(family.programs):
+            values = program.values(shapes)
+            if values is not None and program.is_current():
+                return self._program(family, program, values)
+        stale = [p for p in family.programs if not p.is_current()]  # a flag may be set back
+        current = len(family.programs) - len(stale)
+        if family.failures >= _MOST_FAILURES or current >= MOST_PROGRAMS:
+            return None
+        found = self._traced(call, family, shapes)
+        if found is None:
+            return None
+        self.add_shapes(call)
+        family.programs = [p for p in family.programs if p not in stale[:-MOST_PROGRAMS]]
+        family.programs.append(found)
+        if current + 1 >= MOST_PROGRAMS:
+            family.reason = f"its guards distinguish {MOST_PROGRAMS} programs already"
+        call.function._misses += 1
+        call.function._reasons.add(f"compiled: {found.description()}")
+        values = found.values(shapes)
+        return None if values is None else self._program(family, found, values)
+
+    def add_shapes(self, call: JitCall) -> None:
+        """Remember the argument shapes of a call that was compiled."""
+        if call.function.dynamic not in _NEVER:
+            family = self._family(call)
+            shapes = tuple([x._type.shape for x in call.slots.leaves])
+            family.seen = [*family.seen[-_MOST_SEEN:], shapes]
+
+    def _program(
+        self, family: Family, program: SymbolicProgram, values: Mapping[Atom, int]
+    ) -> CompiledProgram | None:
+        """Return a symbolic program for some sizes; None if it cannot be lowered for them."""
+        try:
+            return program.program(values)
+        except Exception as error:  # noqa: BLE001  (compiling for the sizes decides what is raised)
+            family.programs.remove(program)
+            family.fail(f"{type(error).__name__}: {error}")
+            return None
+
+    def _family(self, call: JitCall) -> Family:
+        """Return the family of a call; the oldest one is dropped beyond a fixed number."""
+        key = _family_key(call.key)
+        found = self.families.get(key)
+        if found is None:
+            if len(self.families) >= _MOST_FAMILIES:
+                del self.families[next(iter(self.families))]
+            found = self.families[key] = Family()
+        return found
+
+    def _traced(self, call: JitCall, family: Family, shapes: Shapes) -> SymbolicProgram | None:
+        """Evaluate the function with symbols for the axes whose sizes vary.
+
+        An axis whose size turns out to be used as a number is fixed, and the evaluation repeated.
+        """
+        varying = dict(open_axes(call.function._input_signature, call.given))
+        if len(family.seen) >= (1 if call.function.dynamic else 2):
+            varying = {**dict.fromkeys(family.varying(shapes)), **varying}
+        axes = {a: symbol for a, symbol in varying.items() if a not in family.fixed}
+        if not axes or any(shapes[i][axis] < LEAST for i, axis in axes):
+            return None
+        start = time.perf_counter()
+        try:
+            return self._evaluated(call, family, shapes, axes)
+        finally:
+            call.function._seconds += time.perf_counter() - start
+
+    def _evaluated(
+        self, call: JitCall, family: Family, shapes: Shapes, axes: Open
+    ) -> SymbolicProgram | None:
+        """Evaluate the function as `_traced` says, with symbols for `axes`."""
+        while axes:
+            try:
+                found = _evaluated(call, family, axes, shapes)
+                if isinstance(found, SymbolicProgram):
+                    return found
+                if family.programs:  # this size equals another one by chance
+                    return None
+                again = _evaluated_for_others(call, family, axes, shapes, found)
+            except Exception as error:  # noqa: BLE001  (the concrete evaluation decides, as above)
+                family.fail(f"{type(error).__name__}: {error}")
+                return None
+            if isinstance(again, SymbolicProgram):
+                return again
+            family.fixed.update(again)
+            axes = {a: symbol for a, symbol in axes.items() if a not in again}
+        used = ", ".join(dict.fromkeys(family.fixed.values()))
+        family.reason = f"its sizes are used as numbers: {used}"
+        return None
+
+
+def _family_key(part: Hashable) -> Hashable:
+    """Return a part of a `JitKey` without the sizes of tensors."""
+    if isinstance(part, TensorType):
+        return len(part.shape), part.dtype, part.device
+    if isinstance(part, tuple):
+        return tuple([_family_key(p) for p in part])
+    return part
+
+
+def _symbolic_types(
+    call: JitCall, family: Family, axes: Open, shapes: Shapes
+) -> tuple[Scope, list[TensorType], dict[Axis, Dim]]:
+    """Return a new scope, the types of the tensor arguments with symbols, and the sizes.
+
+    Axes that have always had one size share a symbol, unless the user declared them with
+    different descriptions; the program then serves calls in which they are equal.
+    """
+    scope = Scope()
+    symbols: dict[Axis, Dim] = {}
+    for a, described in axes.items():
+        size = shapes[a[0]][a[1]]
+        alike = [b for b in symbols if axes[b] is described and _equal(family, a, b, shapes)]
+        same = symbols[alike[0]] if alike else None
+        if same is not None:
+            symbols[a] = same
+        elif described is None or not described.accepts(size):
+            symbols[a] = scope.symbol(size)
+        else:
+            symbols[a] = scope.symbol(
+                size, described.min, described.limit, described.divisor, described.remainder
+            )
+    types = []
+    for i, x in enumerate(call.slots.leaves):
+        shape: Value = tuple([symbols.get((i, k), n) for k, n in enumerate(x._type.shape)])
+        types.append(TensorType.of(shape, x._type.dtype))
+    return scope, types, symbols
+
+
+def _doubled(shapes: Shapes, axes: Open) -> Shapes:
+    """Return shapes with other sizes for some axes, which are equal to no other size by chance."""
+
+    def other(a: Axis, n: int) -> int:
+        described = axes.get(a)
+        if a not in axes:
+            return n
+        return 2 * n if described is None or described.accepts(2 * n) else n
+
+    return tuple(
+        [
+            tuple([other((i, axis), n) for axis, n in enumerate(shape)])
+            for i, shape in enumerate(shapes)
+        ]
+    )
+
+
+def _equal(family: Family, one: Axis, other: Axis, shapes: Shapes) -> bool:
+    """Return whether two axes have had the same size in every call, this one included."""
+    return all(s[one[0]][one[1]] == s[other[0]][other[1]] for s in (*family.seen, shapes))
+
+
+def _evaluated(
+    call: JitCall, family: Family, axes: Open, shapes: Shapes
+) -> SymbolicProgram | dict[Axis, str]:
+    """Evaluate the function of a call with symbols for some axes.
+
+    Args:
+        shapes: the hints; the sizes of the call, or others.
+
+    Returns:
+        The symbolic program; or, if sizes of some of the axes are used as numbers, these axes with
+        the guards that say so.
+
+    Raises:
+        DuographError: the program has something that cannot be specialised.
+    """
+    scope, types, symbols = _symbolic_types(call, family, axes, shapes)
+    traced = _traced_call(call, Sizes(scope, types))
+    pinned = {
+        a: f"{text_of(g.left)} ({g.where})"
+        for g in scope.pinned
+        for a in axes
+        if _depends(g.left, symbols[a])
+    }
+    return pinned or SymbolicProgram(scope, [t.shape for t in types], traced)
+
+
+def _evaluated_for_others(
+    call: JitCall, family: Family, axes: Open, shapes: Shapes, pinned: dict[Axis, str]
+) -> SymbolicProgram | dict[Axis, str]:
+    """Evaluate a function again, whose sizes were `pinned`, with other sizes as hints.
+
+    The sizes of the call may equal other numbers by chance. Returns what `_evaluated` does.
+    """
+    try:
+        return _evaluated(call, family, axes, _doubled(shapes, axes))
+    except Exception:  # noqa: BLE001  (the other sizes need not fit the function)
+        return pinned
+
+
+def _traced_call(call: JitCall, sizes: Sizes) -> Traced:
+    """Evaluate the function of a call with symbolic sizes.
+
+    Raises:
+        DuographError: the program has something that cannot be specialised.
+    """
+    function = call.function
+    target, args = function._target, call.given
+    if target is None:
+        target, args = function.function, call.args
+    traced = trace_call(
+        target, args, call.kwargs, function.strict(), call.key.device, function._name,
+        function.level(), sizes=sizes, finish=lambda t: t,
+    )  # fmt: skip
+    sizes.scope.closed = True
+    check_substitutable(traced.graph)
+    _check_python(traced.graph, set())
+    substituted(traced.template, lambda v: concrete(v, {s: s.hint for s in sizes.scope.symbols}))
+    if traced.only_for:
+        raise DuographError("the function changes one of its arguments that is no Tensor")
+    return traced
+
+
+def _check_python(graph: Graph, seen: set[int]) -> None:
+    """Raise if a graph runs Python code, which might see a symbolic size."""
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    for node in graph.nodes:
+        if node.op is host_call:
+            raise DuographError(f"{node.op.name}: the program runs Python code at each call")
+        target = node.attributes.get("target")
+        named = [target.graph] if isinstance(target, NamedGraph) and target.graph else []
+        for inner in (*node.graphs, *named):
+            _check_python(inner, seen)
+
+
+def _depends(value: object, symbol: Dim) -> bool:
+    """Return whether an expression contains the symbol of an axis."""
+    return linear(symbol)[0] in _atoms(value)
+
+
+def _atoms(value: Value) -> set[Atom]:
+    """Return the symbols in an expression."""
+    found: set[Atom] = set()
+    if type(value) is Dim:
+        for product in value.terms:
+            for atom in product:
+                found |= {atom} if atom.parts is None else set().union(*map(_atoms, atom.parts))
+    elif hasattr(value, "parts"):
+        found = set().union(*map(_atoms, value.parts))
+    return found

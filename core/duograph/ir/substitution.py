@@ -1,0 +1,191 @@
+"""Replaces the symbolic dimensions of a graph by numbers (`dims.Dim`).
+
+The compiler specialises a symbolic program with `substitute` for the sizes of one call; no Python
+source is evaluated for it. Values keep their ids. Nothing here decides whether a program may serve
+the sizes: its guards do.
+"""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dims import Dim, Real, Values, concrete, scope_of, symbols_in
+from ..dtype import DType
+from ..errors import UnsupportedOpError
+from ..types import Device, HostType, TensorType, ValueType
+from .control import HostConstant, random_state
+from .graph import Attributes, FrozenArray, Graph, GraphNode, NamedGraph
+
+__all__ = ["Substitution", "check_substitutable", "hinted"]
+
+# Classes of attributes that cannot contain a size.
+_PLAIN = (str, bytes, complex, type(None), DType, Device, FrozenArray, HostType, np.generic,
+          enum.Enum)  # fmt: skip
+
+
+class _Places(NamedTuple):
+    """Where a graph may have symbols: indices into its types and its nodes."""
+
+    types: list[int]
+    nodes: list[int]
+
+
+_places: weakref.WeakKeyDictionary[Graph, _Places] = weakref.WeakKeyDictionary()
+_NUMBERS = (int, float, bool, str, type(None), DType)
+
+
+def _places_in(graph: Graph) -> _Places:
+    """Return the places of symbols in a graph; those in sub-graphs are found with them."""
+    types = [
+        i for i, t in enumerate(graph.types) if isinstance(t, TensorType) and symbols_in(t.shape)
+    ]
+    nodes = [
+        i for i, node in enumerate(graph.nodes) if any(map(_may_hold, node.attributes.values()))
+    ]
+    return _Places(types, nodes)
+
+
+def _may_hold(value: Any) -> bool:
+    """Return whether an attribute value may contain a symbol."""
+    if type(value) is tuple:
+        return any(map(_may_hold, value))
+    return type(value) not in _NUMBERS and not isinstance(value, FrozenArray)
+
+
+class Substitution:
+    """Replaces symbols by their values in graphs, types and attributes.
+
+    Args:
+        values: the value of each symbol.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self._graphs: dict[int, Graph] = {}
+        self._named: dict[int, NamedGraph] = {}
+        self._types: dict[int, TensorType] = {}
+
+    def graph(self, graph: Graph) -> Graph:
+        """Return a copy of a graph without symbols; value ids stay."""
+        found = self._graphs.get(id(graph))
+        if found is None:
+            places = _places.get(graph)
+            if places is None:
+                places = _places[graph] = _places_in(graph)
+            types, nodes = list(graph.types), list(graph.nodes)
+            for i in places.types:
+                types[i] = self.type(types[i])
+            for i in places.nodes:
+                nodes[i] = self._node(nodes[i])
+            found = Graph(graph.n_params, types, nodes, graph.outputs, graph.single, True)
+            self._graphs[id(graph)] = found
+        return found
+
+    def type(self, type_: ValueType) -> ValueType:
+        """Return a type without symbols."""
+        return self.tensor_type(type_) if isinstance(type_, TensorType) else type_
+
+    def tensor_type(self, type_: TensorType) -> TensorType:
+        """Return a tensor type without symbols."""
+        found = self._types.get(id(type_))
+        if found is None:
+            found = type_
+            if symbols_in(type_.shape):
+                shape = tuple([concrete(n, self.values) for n in type_.shape])
+                found = TensorType.of(shape, type_.dtype).on(type_.device, type_.level)
+            self._types[id(type_)] = found
+        return found
+
+    def _node(self, node: GraphNode) -> GraphNode:
+        attributes = {name: self.value(v) for name, v in node.attributes.items()}
+        return GraphNode(node.op, node.operands, attributes, node.results, node.single, node.span)
+
+    def value(self, value: Any) -> Any:
+        """Return an attribute value, or a part of one, without symbols."""
+        kind = type(value)
+        if kind is Dim or kind is Real:
+            return concrete(value, self.values)
+        if kind is tuple:
+            return tuple([self.value(v) for v in value])
+        if kind is Graph:
+            return self.graph(value)
+        if kind is TensorType:
+            return self.type(value)
+        if kind is NamedGraph:
+            return self._named_graph(value)
+        if kind is HostConstant:
+            return HostConstant(self.value(value.value))
+        return value
+
+    def _named_graph(self, named: NamedGraph) -> NamedGraph:
+        found = self._named.get(id(named))
+        if found is None:
+            results = tuple([self.type(t) for t in named.result_types])
+            found = self._named[id(named)] = NamedGraph(named.name, results)
+            found.effects = named.effects
+            if named.graph is not None:
+                found.graph = self.graph(named.graph)
+        return found
+
+
+def hinted(
+    types: tuple[TensorType | None, ...], attributes: Attributes
+) -> tuple[tuple[TensorType | None, ...], Attributes]:
+    """Return operand types and attributes with hints for symbols; no guard is recorded.
+
+    Only decisions that are right for any size may depend on them, such as whether the graph passes
+    leave an op to a kernel.
+    """
+    scope = scope_of([n for t in types if t is not None for n in t.shape])
+    if scope is None:
+        return types, attributes
+    replace = Substitution({s: s.hint for s in scope.symbols})
+    return (
+        tuple([None if t is None else replace.tensor_type(t) for t in types]),
+        {name: replace.value(v) for name, v in attributes.items()},
+    )
+
+
+def check_substitutable(graph: Graph) -> None:
+    """Raise if an attribute in a graph may hide sizes from `Substitution`.
+
+    Raises:
+        UnsupportedOpError: an attribute is an object, such as a function that the user gave.
+    """
+    seen: set[int] = set()
+    _check_graph(graph, seen)
+
+
+def _check_graph(graph: Graph, seen: set[int]) -> None:
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    for node in graph.nodes:
+        if node.op is random_state:  # its function draws from a generator, whatever the sizes
+            continue
+        for value in node.attributes.values():
+            _check_value(node.op.name, value, seen)
+
+
+def _check_value(op: str, value: Any, seen: set[int]) -> None:
+    kind = type(value)
+    if kind in (int, float, bool, Dim, Real, TensorType) or isinstance(value, _PLAIN):
+        return
+    if kind is tuple:
+        for v in value:
+            _check_value(op, v, seen)
+    elif kind is Graph:
+        _check_graph(value, seen)
+    elif kind is NamedGraph:
+        if value.graph is not None:
+            _check_graph(value.graph, seen)
+    elif kind is HostConstant:
+        _check_value(op, value.value, seen)
+    else:
+        raise UnsupportedOpError(
+            f"{op}: got an attribute of class {kind.__name__}, which may contain a size"
+        )

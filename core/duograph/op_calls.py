@@ -1,0 +1,168 @@
+"""Applies ops: makes the Python function of an op, and passes calls without an entry to a builder.
+
+`Op` makes its function here when it is defined. The function looks up a prepared call in the table
+of the op by the operand types; this is the fast path of eager mode. Nothing here must know what an
+op computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from .call_cache import cached_call
+from .errors import DuographError
+from .op_signature import documented
+from .runtime_state import runtime_state, thread_state
+from .tracebacks import hide_own_frames
+from .types import TensorType
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .tensor import Tensor
+
+# Functions that apply ops differ in signature from op to op.
+Function: TypeAlias = Callable[..., Any]
+# Attributes by name, with frozen values of any type.
+AttributeDict: TypeAlias = dict[str, Any]
+# Tensors, graph values, Python numbers, and None for an absent optional operand.
+Operands: TypeAlias = tuple[Any, ...]
+
+_ABSENT = object()
+
+
+class Builder(Protocol):
+    """Interface of a receiver of op calls: eager mode runs them, a graph builder adds nodes."""
+
+    def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
+
+
+# Tensors made of Python numbers that were operands beside a tensor. The key is the type of that
+# tensor, the class of the number, and the number. Floating zeros are not stored, because 0.0 and
+# -0.0 are equal keys.
+numbers: dict[tuple[TensorType, type, object], Tensor] = {}
+
+
+def make_functions(op: Op, kinds: list[str]) -> tuple[Function, Function]:
+    """Return the function that applies an op, and the variant for Python's operators.
+
+    Both look up the prepared call by the operand types, and call `dispatch` if there is none. The
+    variant takes no keywords. Both are specialised for `kinds`, the kind of each parameter.
+    """
+    if kinds == ["tensor", "tensor"]:
+        return _binary(op)
+    if kinds == ["tensor"]:
+        return _unary(op)
+    function = documented(_general(op), op)
+    if not op.variadic and not op.host:
+        function = cached_call(function)
+    return function, function
+
+
+def _binary(op: Op) -> tuple[Function, Function]:
+    """As `make_functions`, for two tensor operands and no attributes."""
+    table = op.table
+
+    def binary(x: Any, y: Any) -> Any:
+        if runtime_state.staging:
+            return dispatch(op, (x, y), {})
+        try:
+            call = table[x._type, y._type]
+        except KeyError:
+            call = None
+        except AttributeError:  # a Python number, whose tensor may be stored in `numbers`
+            try:
+                if hasattr(x, "_type"):
+                    y = numbers[x._type, y.__class__, y]
+                else:
+                    x = numbers[y._type, x.__class__, x]
+                call = table.get((x._type, y._type))
+            except (KeyError, TypeError, AttributeError):
+                call = None
+        if call is None:
+            try:
+                return dispatch(op, (x, y), {})
+            except DuographError as error:
+                hide_own_frames(error)
+                raise
+        return call(x, y)
+
+    general = _general(op)
+
+    def binary_named(
+        x: object = _ABSENT, y: object = _ABSENT, /, *rest: object, **kwargs: object
+    ) -> object:
+        if kwargs or rest or y is _ABSENT:
+            return general(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
+        return binary(x, y)
+
+    return documented(binary_named, op), binary
+
+
+def _unary(op: Op) -> tuple[Function, Function]:
+    """As `make_functions`, for one tensor operand and no attributes."""
+    table = op.table
+
+    def unary(x: Any) -> Any:
+        if runtime_state.staging:
+            return dispatch(op, (x,), {})
+        try:
+            call = table[x._type]
+        except (KeyError, AttributeError):
+            call = None
+        if call is None:
+            try:
+                return dispatch(op, (x,), {})
+            except DuographError as error:
+                hide_own_frames(error)
+                raise
+        return call(x)
+
+    general = _general(op)
+
+    def unary_named(x: object = _ABSENT, /, *rest: object, **kwargs: object) -> object:
+        if kwargs or rest or x is _ABSENT:
+            return general(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
+        return unary(x)
+
+    return documented(unary_named, op), unary
+
+
+def _general(op: Op) -> Function:
+    """Return a new function that binds any arguments to the op's parameters and applies it."""
+
+    def general(*args: object, **kwargs: object) -> object:
+        operands, attributes = op.bind(args, kwargs)
+        if runtime_state.staging or (not operands and thread_state.builder is not None):
+            return dispatch(op, operands, attributes)
+        try:
+            call = op.table.get(
+                op.key([None if x is None else x._type for x in operands], attributes)
+            )
+        except (AttributeError, TypeError):
+            call = None
+        if call is None:
+            return dispatch(op, operands, attributes)
+        return call(*operands)
+
+    return general
+
+
+def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
+    """Pass an op call to the current graph builder or, if there is none, to eager mode.
+
+    The builder is that of the thread; without one, that of the first operand that belongs to a
+    graph; without such an operand, the eager builder.
+    """
+    if attributes:
+        op.check_attributes(attributes)
+        op.use_ints(attributes)
+    builder = thread_state.builder
+    if builder is None:
+        for x in operands:
+            builder = getattr(x, "_builder", None)
+            if builder is not None:
+                break
+        else:
+            builder = runtime_state.eager_builder
+    return builder.apply(op, operands, attributes)

@@ -1,0 +1,183 @@
+"""The symbols and guards of one symbolic program.
+
+`compiler.symbolic` makes a `Scope` for each evaluation of a function with symbolic sizes. The
+`Dim`s made in it report every question about their value, which becomes a guard.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .dims import (
+    LEAST,
+    MOST,
+    RELATIONS,
+    Atom,
+    Dim,
+    Monomial,
+    Real,
+    Size,
+    Terms,
+    Values,
+    bounds,
+    concrete,
+    hint_of,
+    is_symbolic,
+    text_of,
+)
+
+__all__ = ["Guard", "Scope"]
+
+_OPPOSITE = {"==": "!=", "<": ">=", "<=": ">"}
+
+
+class Guard:
+    """A question about sizes that the evaluation asked, with its answer, such as ``s0 > 4``."""
+
+    __slots__ = ("left", "relation", "right", "answer", "where")
+
+    def __init__(self, left: Any, relation: str, right: Any, answer: bool, where: str) -> None:
+        self.left, self.relation, self.right = left, relation, right
+        self.answer, self.where = answer, where
+
+    def holds(self, values: Values) -> bool:
+        """Return whether the question has the same answer for other values of the symbols."""
+        compare = RELATIONS[self.relation]
+        try:
+            found = compare(concrete(self.left, values), concrete(self.right, values))
+        except ArithmeticError:  # such as a division by 0, which an earlier guard excludes
+            return False
+        return bool(found) is self.answer
+
+    def __str__(self) -> str:
+        relation = self.relation if self.answer else _OPPOSITE[self.relation]
+        text = f"{text_of(self.left)} {relation} {text_of(self.right)}"
+        return f"{text} ({self.where})" if self.where else text
+
+
+class Scope:
+    """The symbols of one symbolic program, the guards on them, and all `Dim`s made of them.
+
+    Attributes:
+        symbols: in the order in which they were made.
+        guards: by question; `holds` checks all of them.
+        pinned: the guards that fix a symbol to one value, in the order of their recording.
+        locate: returns the source location of what is being evaluated, or "".
+        closed: whether the program is finished; a new question then raises RuntimeError.
+    """
+
+    def __init__(self) -> None:
+        self.symbols: list[Atom] = []
+        self.guards: dict[tuple[object, ...], Guard] = {}
+        self.pinned: list[Guard] = []
+        self.locate: Callable[[], str] = str
+        self.closed = False
+        self._dims: dict[frozenset[tuple[Monomial, int]], Dim] = {}
+        self._quotients: dict[tuple[object, object], Atom] = {}
+
+    def symbol(
+        self,
+        hint: int,
+        low: int = LEAST,
+        high: int | None = None,
+        divisor: int = 1,
+        remainder: int = 0,
+    ) -> Dim:
+        """Return a new size ``divisor * symbol + remainder`` between `low` and `high`.
+
+        Both bounds are included; None is no upper bound, and a size below 2 is excluded.
+        """
+        low, high = max(low, LEAST) - remainder, (MOST if high is None else high) - remainder
+        order = len(self.symbols)
+        value = (hint - remainder) // divisor
+        made = Atom(f"s{order}", order, value, -(-low // divisor), high // divisor)
+        self.symbols.append(made)
+        found = self.of({(made,): divisor, (): remainder})
+        assert isinstance(found, Dim)
+        return found
+
+    def of(self, terms: Terms) -> Size:
+        """Return the interned expression with these terms; an int if it is a constant."""
+        terms = {m: c for m, c in terms.items() if c}
+        if not terms:
+            return 0
+        if len(terms) == 1 and () in terms:
+            return terms[()]
+        key = frozenset(terms.items())
+        found = self._dims.get(key)
+        if found is None:
+            found = self._dims[key] = Dim(self, terms)
+        return found
+
+    def quotient(self, above: Size, below: Size) -> Size:
+        """Return the expression of a floor division that is no polynomial."""
+        key = (_identity(above), _identity(below))
+        found = self._quotients.get(key)
+        if found is None:
+            (a, b), (c, d) = bounds(above), bounds(below)
+            low, high = -math.inf, math.inf
+            if a >= 0 and c > 0:
+                low, high = (0 if d == math.inf else a // d), b if b == math.inf else b // c
+            name = f"({text_of(above)} // {text_of(below)})"
+            order = 10**6 + len(self._quotients)
+            hint = hint_of(above) // hint_of(below)
+            parts = (above, below)
+            found = self._quotients[key] = Atom(name, order, hint, low, high, parts)
+        return self.of({(found,): 1})
+
+    def ask(self, left: Any, relation: str, right: Any) -> bool:
+        """Answer a question about sizes for the hints, and record it as a guard."""
+        key = (_identity(left), relation, _identity(right))
+        found = self.guards.get(key)
+        if found is None:
+            if self.closed:
+                raise RuntimeError(
+                    f"compiler: {text_of(left)} {relation} {text_of(right)} was asked after the "
+                    "program was finished; please report this with the function"
+                )
+            answer = bool(RELATIONS[relation](hint_of(left), hint_of(right)))
+            found = self.guards[key] = Guard(left, relation, right, answer, self.locate())
+            if answer and relation == "==" and _has_one_value(left) and not is_symbolic(right):
+                self.pinned.append(found)
+        return found.answer
+
+    def of_copy(self, values: Values) -> dict[Atom, Dim]:
+        """Return for each symbol one of a new scope, with the same bounds and another hint."""
+        scope = Scope()
+        made: dict[Atom, Dim] = {}
+        for s in self.symbols:
+            copy = Atom(s.name, s.order, values[s], s.low, s.high)
+            scope.symbols.append(copy)
+            found = scope.of({(copy,): 1})
+            assert isinstance(found, Dim)
+            made[s] = found
+        return made
+
+    def pin(self, value: Dim | Real) -> Any:
+        """Return the hint of an expression, and record that it must have this value."""
+        self.ask(value, "==", value.hint)
+        return value.hint
+
+    def holds(self, values: Values) -> bool:
+        """Return whether the program may serve a call with these values of the symbols."""
+        for symbol in self.symbols:
+            if not symbol.low <= values[symbol] <= symbol.high:
+                return False
+        return all(g.holds(values) for g in self.guards.values())
+
+
+def _has_one_value(value: Any) -> bool:
+    """Return whether an equality of this expression with a number fixes a symbol to few values.
+
+    A floor division has one value for many values of its symbols.
+    """
+    if type(value) is Real:
+        return all(map(_has_one_value, value.parts))
+    return type(value) is not Dim or all([a.parts is None for m in value.terms for a in m])
+
+
+def _identity(value: Any) -> object:
+    """Return a part of a key that compares symbolic numbers by identity, without asking."""
+    return (id(value),) if is_symbolic(value) else value

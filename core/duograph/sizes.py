@@ -1,0 +1,104 @@
+"""Functions of sizes that may be symbolic (`dims.Dim`), for the rules of ops and the front end.
+
+Each does for a symbolic size what Python does for an int, without asking for its value where that
+can be avoided.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .dims import Dim, Real, symbols_in
+
+__all__ = [
+    "holds_symbols", "pinned", "power_of_two", "range_length", "real", "size_like", "slice_bounds",
+]  # fmt: skip
+
+
+def real(value: Any) -> Any:
+    """Return `float(value)`, which stays symbolic if the number is."""
+    return Real(value.scope, "float", (value,)) if type(value) is Dim else float(value)
+
+
+def power_of_two(value: Any) -> bool:
+    """Return whether a size is known to be a power of two; False for symbolic ones."""
+    return type(value) is not Dim and value > 0 and value & (value - 1) == 0
+
+
+def pinned(value: Any) -> Any:
+    """Return a value with all symbolic numbers in it pinned, also those in containers."""
+    kind = type(value)
+    if kind is Dim or kind is Real:
+        return value.scope.pin(value)
+    if kind is list:
+        return [pinned(v) for v in value] if any(map(holds_symbols, value)) else value
+    if isinstance(value, tuple) and any(map(holds_symbols, value)):
+        items = [pinned(v) for v in value]
+        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+    if kind is dict and any(map(holds_symbols, value.values())):
+        return {k: pinned(v) for k, v in value.items()}
+    if kind is slice:
+        return slice(pinned(value.start), pinned(value.stop), pinned(value.step))
+    return value
+
+
+def holds_symbols(value: object) -> bool:
+    """Return whether a value is a symbolic number or a container of some."""
+    kind = type(value)
+    if kind is Dim or kind is Real:
+        return True
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(map(holds_symbols, value))
+    if isinstance(value, dict):
+        return any(map(holds_symbols, value.values()))
+    return kind is slice and any(
+        map(holds_symbols, (value.start, value.stop, value.step))  # type: ignore[attr-defined]
+    )
+
+
+def size_like(value: Any) -> Any:
+    """Return a size as an int, or as it is if it is symbolic.
+
+    Raises:
+        TypeError: the value is no integer.
+    """
+    return value if type(value) is Dim else operator.index(value)
+
+
+def range_length(first: Any, last: Any, step: Any) -> Any:
+    """Return the length of ``range(first, last, step)``, which stays symbolic if the numbers are.
+
+    Raises:
+        ValueError: `step` is 0.
+    """
+    if not symbols_in((first, last, step)):
+        return len(range(int(first), int(last), int(step)))
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    if step < 0:
+        first, last, step = last, first, -step
+    return 0 if last <= first else (last - first + step - 1) // step
+
+
+def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any, Any]:
+    """Return ``slice(start, stop, step).indices(size)``, symbolic if the numbers are.
+
+    `step` must not be 0.
+    """
+    if not symbols_in((start, stop, step, size)):
+        return slice(start, stop, step).indices(size)
+    step = 1 if step is None else step
+    backward = step < 0
+    low, high = (-1, size - 1) if backward else (0, size)
+
+    def bound(value: Any, default: Any) -> Any:
+        if value is None:
+            return default
+        if value < 0:
+            value = value + size
+            return low if value < low else value
+        return high if value > high else value
+
+    first, last = (high, low) if backward else (low, high)
+    return bound(start, first), bound(stop, last), step
