@@ -78,6 +78,14 @@ def test_programs(name, level, make):
         assert sum(backend.copies.values()) == copies
 
 
+def test_explain_says_it(make):
+    make()
+    run = ms.jit(lambda x, y: ops.exp(x.T) + y[::-1], jit_level="O1")
+    x, y = (ms.Tensor(np.ones(s, np.float32)) for s in ((3, 4), (4, 3)))
+    run(x, y)
+    assert "2 copies left out: kernels read operands in place" in str(run.explain(x, y))
+
+
 def _flat(value):
     return list(value) if isinstance(value, tuple) else [value]
 

@@ -50,3 +50,11 @@ def test_entry_points():
     """Our own backend comes through the door that third parties use."""
     found = {e.name: e.value for e in metadata.entry_points(group="duograph")}
     assert found["cpu"] == "duograph_cpu"
+
+
+def test_the_makefile_builds_wheels_of_all_packages():
+    """The clean copy from which wheels are built has each folder that holds a package."""
+    folders = re.search(r"^where = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    copied = re.search(r"^CLEAN_COPY = (.*\n.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert folders is not None and copied is not None
+    assert set(re.findall(r'"(\w+)"', folders[1])) <= set(copied[1].split())

@@ -15,7 +15,7 @@ from .. import context as settings_of
 from ..backend import observers, registry
 from ..backend.plugin_checks import checked_reason
 from ..backend.prepared import HandleFunction
-from ..backend.program import Instruction, Step
+from ..backend.program import Instruction, Step, steps_in
 from ..backend.protocol import Backend
 from ..effects import Communicates, Random
 from ..ir.control import is_single_op
@@ -283,6 +283,9 @@ class _GraphLowering:
                 shared = share_packed_operands(instructions, work.sizes)
                 fused = fuse_producer_consumer(shared, self.outputs)
                 instructions = read_in_place(fused, self.outputs)
+                left_out = sum(1 for _ in steps_in(fused)) - sum(1 for _ in steps_in(instructions))
+                if left_out:
+                    notes.append(f"{left_out} copies left out: kernels read operands in place")
             stepwise = functools.partial(
                 lower_closed, self.graph, self.device, self.regions, "O1", observed=self.observed
             )
