@@ -304,9 +304,12 @@ class NcclTransfers(DeviceTransfers):
         with self.device.inside:
             self.device.checked("NCCL", "cuStreamSynchronize", self.stream)
             self._forget(len(self._flying), lambda event: True)
-            self.library.call("ncclCommFinalize", comm, comm=comm)
-            self.library.settle(comm, self.seconds)
-            self.library.call("ncclCommDestroy", comm)
+            try:
+                self.library.call("ncclCommFinalize", comm, comm=comm)
+                self.library.settle(comm, self.seconds)
+                self.library.call("ncclCommDestroy", comm)
+            except NcclError:  # a call that failed before leaves its error in the communicator
+                self.library.call("ncclCommAbort", comm)
             self.device.checked("NCCL", "cuStreamDestroy", self.stream)
 
 

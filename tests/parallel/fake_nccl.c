@@ -28,7 +28,7 @@ static const int SIZES[TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 typedef struct { char internal[128]; } unique_id;
 typedef struct { size_t size; unsigned magic, version; int blocking, cga, least, most; const char *net; int share; } config;
 typedef struct {
-    int magic, rank, size, state, aborted, finalized, calls, collectives;
+    int magic, rank, size, state, aborted, finalized, failed, calls, collectives;
     char folder[200], last[300];
     int sent[64], received[64]; /* messages by peer */
 } comm;
@@ -53,7 +53,7 @@ static __thread call *first, *newest;
 
 static int bad(comm *c, int status, const char *text) {
     snprintf(last_error, sizeof last_error, "%s", text);
-    if (c) snprintf(c->last, sizeof c->last, "%s", text);
+    if (c) snprintf(c->last, sizeof c->last, "%s", text), c->failed = status;
     return status;
 }
 static int broken(comm *c, int status, const char *text) { return c->state = bad(c, status, text); }
@@ -143,6 +143,7 @@ int ncclCommGetAsyncError(comm *c, int *status) {
 }
 int ncclCommFinalize(comm *c) {
     if (!c || c->magic != 0x17 || c->finalized) return bad(NULL, INVALID, "finalize");
+    if (c->failed) return c->failed; /* NCCL 2.28 keeps the error of a call that was refused */
     c->finalized = 1;
     return OK;
 }
