@@ -101,6 +101,18 @@ STEPS = {
 DEFAULT = [name for name in STEPS if not name.startswith(WHOLE)]
 
 
+def environment_of(step: Step) -> dict[str, str]:
+    """Return the variables of a step's command: those of this process, and the step's own.
+
+    Folders on PYTHONPATH are added to those of this process, in which duograph may be.
+    """
+    found = dict(os.environ)
+    for key, value in step.environment:
+        known = found.get(key) if key == "PYTHONPATH" else None
+        found[key] = os.pathsep.join([value, known]) if known else value
+    return found
+
+
 def run(name: str, out: pathlib.Path, processes: int) -> bool:
     """Run a step; print its last lines and its time; return whether it succeeded."""
     step = STEPS[name]
@@ -117,7 +129,7 @@ def run(name: str, out: pathlib.Path, processes: int) -> bool:
                 command,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **dict(step.environment)},
+                env=environment_of(step),
                 timeout=step.seconds,
                 cwd=ROOT,
             ).returncode

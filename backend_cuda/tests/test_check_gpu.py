@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -38,11 +39,13 @@ def test_a_part_of_a_suite_runs():
     step = STEPS["conformance-full-2"]
     words = [w if w != "GPU" else "CPU" for w in step.arguments]
     command = [sys.executable, *words, "--collect-only"]
-    environment = dict(step.environment)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        done = subprocess.run(command, capture_output=True, text=True, cwd=check_gpu.ROOT)
+        patch.setenv("PYTHONPATH", "/where/duograph/may/be")
+        environment = check_gpu.environment_of(step)
+    assert environment["PYTHONPATH"].split(os.pathsep)[1:] == ["/where/duograph/may/be"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=check_gpu.ROOT, env=environment
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     counts = re.search(r"(\d+)/(\d+) tests collected", done.stdout)
     assert counts and abs(int(counts[1]) - int(counts[2]) / check_gpu.PARTS) < 1
