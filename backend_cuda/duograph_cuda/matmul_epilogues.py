@@ -25,8 +25,8 @@ from duograph.backend.grid import Plan
 from duograph.backend.grid.matmul import matmul_problem
 from duograph.backend.protocol import Call
 from duograph.dtype import bfloat16, float16
-from duograph.ir.control import region
 from duograph.ir.graph import Graph, GraphNode, subgraph
+from duograph.op import OPS
 from duograph.types import TensorType, ValueType
 
 from .cublaslt import BIAS, GELU, GELU_GRADIENT, GELU_SAVED, Called, Epilogue, Library
@@ -238,7 +238,7 @@ def _region(graph: Graph, found: _Found) -> GraphNode:
     body = subgraph(graph, parameters, [graph.nodes[k] for k in found.inside], outputs)
     single = len(outputs) == 1
     body = dataclasses.replace(body, single=single)
-    return GraphNode(region, parameters, {"body": body}, outputs, single, found.last.span)
+    return GraphNode(OPS["region"], parameters, {"body": body}, outputs, single, found.last.span)
 
 
 def _chosen(library: Library, found: _Found, graph: Graph) -> _Chosen | None:

@@ -287,7 +287,8 @@ def test_columns_of_what_an_index_takes(device):
     np.testing.assert_array_equal(want[0], found[0])
     np.testing.assert_allclose(want[1], found[1], rtol=1e-5, atol=1e-4)
     call = ms.jit(function, jit_level="O1")
-    with pytest.raises(IndexError, match="gather: index 50 is out of range for axis 0 of size 50"):
+    # of two wrong indices, parts of a column may find either first
+    with pytest.raises(IndexError, match=r"gather: index (50|-51) is out of range for axis 0 of"):
         call(values("float32", 50, 64), ms.Tensor(np.array([1, 50, -51] * 100)))[1].asnumpy()
 
 
