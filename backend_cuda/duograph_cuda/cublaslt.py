@@ -103,12 +103,10 @@ class Epilogue(NamedTuple):
     Attributes:
         kind: the constant that the library has for it.
         pointers: the attributes of the matmul that are pointers to what it also reads or writes.
-        saves: whether it also stores another matrix of the result's shape.
     """
 
     kind: str
     pointers: tuple[str, ...]
-    saves: bool = False
 
 
 _VECTOR = "CUBLASLT_MATMUL_DESC_BIAS_POINTER"
@@ -117,7 +115,7 @@ _MATRIX = "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER"
 BIAS = Epilogue("CUBLASLT_EPILOGUE_BIAS", (_VECTOR,))
 # Adds such a vector and applies gelu, approximated by tanh; the second also stores what gelu reads.
 GELU = Epilogue("CUBLASLT_EPILOGUE_GELU_BIAS", (_VECTOR,))
-GELU_SAVED = Epilogue("CUBLASLT_EPILOGUE_GELU_AUX_BIAS", (_VECTOR, _MATRIX), saves=True)
+GELU_SAVED = Epilogue("CUBLASLT_EPILOGUE_GELU_AUX_BIAS", (_VECTOR, _MATRIX))
 # Multiplies by the derivative of gelu at the elements of a matrix.
 GELU_GRADIENT = Epilogue("CUBLASLT_EPILOGUE_DGELU", (_MATRIX,))
 
@@ -462,7 +460,7 @@ class _Chosen:
         y_matrix, x_matrix, result = self.matrices
         run = self._fastest(device, name)
         if self.epilogue is not None:
-            return self._with_epilogue(run, name)
+            return _with_epilogue(run, name, self.epilogue)
         x_copy, y_copy = [
             None if m.copy is None else build(m.to_copy()) for m in (x_matrix, y_matrix)
         ]
@@ -492,20 +490,6 @@ class _Chosen:
                 )
                 instead.append(build(own))
             instead[0](x, y, out)
-
-        return launch
-
-    def _with_epilogue(self, run: Callable[..., str | None], name: str) -> Callable[..., None]:
-        """Return the function that runs a matmul with an epilogue; `run` calls the library."""
-
-        def launch(x: Any, y: Any, *others: Any) -> None:
-            *pointers, out = others
-            problem = run(x, y, out, *pointers)
-            if problem is not None:
-                raise DeviceError(
-                    f"{name}: cublasLtMatmul with {self.epilogue and self.epilogue.kind} gave "
-                    f"{problem}; DUOGRAPH_CUDA_CUBLASLT=0 computes without the library"
-                )
 
         return launch
 
@@ -574,3 +558,20 @@ class _Chosen:
             return str(ffi.string(library.functions.cublasLtGetStatusName(status)).decode())
 
         return call
+
+
+def _with_epilogue(
+    run: Callable[..., str | None], name: str, epilogue: Epilogue
+) -> Callable[..., None]:
+    """Return the function that runs a matmul with an epilogue; `run` calls the library."""
+
+    def launch(x: Any, y: Any, *others: Any) -> None:
+        *pointers, out = others
+        problem = run(x, y, out, *pointers)
+        if problem is not None:
+            raise DeviceError(
+                f"{name}: cublasLtMatmul with {epilogue.kind} gave "
+                f"{problem}; DUOGRAPH_CUDA_CUBLASLT=0 computes without the library"
+            )
+
+    return launch

@@ -28,7 +28,7 @@ class WithLibrary(CudaEmulated):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Fixture: the path of the compiled imitation."""
+    """Fixture: the path of the shared library that `fake_cublaslt.c` is compiled to."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("there is no C compiler")

@@ -131,6 +131,22 @@ BESIDE = {
     "a width that is not aligned": lambda x, w, b, c: ops.gelu(
         ops.matmul(x, w[:13].T) + b[:13], approximate="tanh"
     ),
+    "the bias on the left": lambda x, w, b, c: ops.gelu(
+        b + ops.matmul(x, w.T), approximate="tanh"
+    ),
+    "the bias subtracted": lambda x, w, b, c: ops.gelu(
+        ops.matmul(x, w.T) - b, approximate="tanh"
+    ),
+    "a bias of shape (1, n)": lambda x, w, b, c: ops.gelu(
+        ops.matmul(x, w.T) + b.reshape(1, -1), approximate="tanh"
+    ),
+    "two gelus of a sum": lambda x, w, b, c: (
+        ops.gelu((y := ops.matmul(x, w.T) + b), approximate="tanh")
+        + ops.gelu(y * 2, approximate="tanh")
+    ),
+    "the sum is transposed": lambda x, w, b, c: ops.gelu(
+        (ops.matmul(x, w.T) + b).T, approximate="tanh"
+    ),
     "a row": lambda x, w, b, c: ops.gelu(ops.matmul(x[0], w.T) + b, approximate="tanh"),
     "no rows": lambda x, w, b, c: ops.gelu(ops.matmul(x[:0], w.T) + b, approximate="tanh"),
 }  # fmt: skip

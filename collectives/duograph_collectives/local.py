@@ -59,7 +59,7 @@ class _Shared:
             self.changed.notify_all()
 
     def end(self, reason: str) -> None:
-        """End the run for a reason: all present and later waits fail with it."""
+        """Let every rank that waits now or later fail with an error that names `reason`."""
         with self.changed:
             self.reason = self.reason or reason
             self.changed.notify_all()

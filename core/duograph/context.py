@@ -156,7 +156,10 @@ def force(device: str | None, mode: int | None) -> None:
 
 
 def take_device(index: int) -> None:
-    """Use another device of the same target: that of this rank. `force` does not prevent it."""
+    """Make the device with this index, which belongs to this rank, the default of its target.
+
+    It also replaces a device index that `force` has set.
+    """
     if "device_id" in _forced:
         _forced["device_id"] = index
     set_context(device_id=index)

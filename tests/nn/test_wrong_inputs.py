@@ -34,7 +34,10 @@ MADE = {"Upsample": {"size": (2, 2)}}
 
 
 def arguments_of(cls):
-    """Return the arguments that make a layer; None if it takes Cells, functions or Parameters."""
+    """Return keyword arguments that construct a layer of class `cls`.
+
+    None: the class needs Cells, functions or Parameters, which the table does not give.
+    """
     required = {
         name: GIVEN.get(name)
         for name, p in inspect.signature(cls).parameters.items()

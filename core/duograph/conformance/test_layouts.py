@@ -32,7 +32,7 @@ CALLS = 2
 
 @over(Session.layouts)
 def test_layouts(family, session, monkeypatch):
-    """Every kernel with layouts computes the same from operands that are stored otherwise."""
+    """A kernel that takes strided operands returns the same for a view as for its dense copy."""
     backend = session.backend
     watch = _Watch(backend, session.device.index)
     monkeypatch.setattr(backend, "prepare", watch.prepare)
