@@ -155,7 +155,7 @@ def test_set_train_specialises_once_each():
 
 @pytest.mark.filterwarnings("ignore:.* is compiled for the 9th time:RuntimeWarning")
 def test_the_cache_is_bounded():
-    @ms.jit
+    @ms.jit(dynamic=0)  # each number is compiled
     def f(x, n):
         return x + n
 

@@ -165,10 +165,10 @@ def test_remedies_work() -> None:
 
 
 class Net(ms.nn.Cell):
-    """A Cell whose method takes a number."""
+    """A Cell whose method takes a number, which is a size."""
 
     def construct(self, x, n):
-        return x * n
+        return ms.ops.broadcast_to(x, (n + 1,))
 
 
 @pytest.mark.parametrize("form", ["jit", "GRAPH_MODE", "method"])

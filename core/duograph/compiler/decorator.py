@@ -49,7 +49,8 @@ def jit(
         jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
         dynamic: None: a size of a Tensor argument that has differed between two calls becomes
             symbolic at the third shape, so that one program serves many sizes; 1 or True: at the
-            second shape; 0 or False: each shape is compiled on its own.
+            second shape; 0 or False: each shape is compiled on its own. A number argument becomes
+            an input at its third value if the function only computes with it; with 0 it does not.
         fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
         backend: the device_target, such as "CPU", on which the function runs: arguments without a
             device go there, arguments on another device are refused. With "", "ms_backend" or "GE"

@@ -39,7 +39,7 @@ from .guard_code import StateChanged
 from .guards import callers_level
 from .history import History
 from .jit_call import JitCall
-from .key import JitKey, bind_call
+from .key import JitKey
 from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 from .program_facts import page_facts
@@ -204,12 +204,11 @@ class JitFunction:
             return self._line_by_line(args, kwargs)
         if self._input_signature is not None:
             check_signature(self._name, self._input_signature, given)
-        bound = bind_call(given, kwargs, self._device())
-        if bound is None:
+        call = JitCall.bound(self, cache, args, given, kwargs)
+        if call is None:
             return self._call(args, kwargs)
-        key, slots = bound
-        call = JitCall(self, cache, key, args, given, kwargs, slots)
         entry = call.entry()
+        slots = call.slots
         if not call.compiled and isinstance(entry, Compiled):
             self._hits += 1
         if isinstance(entry, Interpreted):
@@ -392,11 +391,10 @@ class JitFunction:
         Does not run or compile the function; may move tensors to a device.
         """
         cache, given = self._cache_of(args)
-        bound = bind_call(given, kwargs, self._device())
-        while bound is None:
-            bound = bind_call(given, kwargs, self._device())
-        key, slots = bound
-        return JitCall(self, cache, key, args, given, kwargs, slots)
+        call = JitCall.bound(self, cache, args, given, kwargs)
+        while call is None:
+            call = JitCall.bound(self, cache, args, given, kwargs)
+        return call
 
     # ---- questions ----------------------------------------------------------------------------
 

@@ -22,11 +22,13 @@ from .arguments import Slots
 from .evaluate import compile_program
 from .guards import callers_level
 from .history import FEW, advice, advice_on_captures
-from .key import JitKey
+from .key import JitKey, bind_call
 from .program_cache import Compiled, Interpreted, ProgramCache
+from .varying_numbers import is_no_slower
 from .waiting import shown_on_terminal
 
 if TYPE_CHECKING:
+    from .compiled_program import CompiledProgram
     from .function import JitFunction
 
 __all__ = ["JitCall"]
@@ -45,9 +47,13 @@ class JitCall:
         given: the positional arguments without the receiver of a method; these are part of the key.
         slots: the run-time inputs among the arguments.
         compiled: whether the function was compiled for this call.
+        unmarked: the arguments (args, given, kwargs) before numbers among them were marked as
+            inputs (`varying_numbers`); None if there are no such numbers.
     """
 
-    __slots__ = ("function", "cache", "key", "args", "given", "kwargs", "slots", "compiled")
+    __slots__ = (
+        "function", "cache", "key", "args", "given", "kwargs", "slots", "compiled", "unmarked",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +73,30 @@ class JitCall:
         self.given = given
         self.kwargs = kwargs
         self.compiled = False
+        self.unmarked: tuple[Args, Args, Kwargs] | None = None
+
+    @classmethod
+    def bound(
+        cls, function: JitFunction, cache: ProgramCache, args: Args, given: Args, kwargs: Kwargs
+    ) -> JitCall | None:
+        """Return a call with its cache key; numbers that vary between calls are inputs of it.
+
+        Returns None after moving tensors that had no device: the caller must call again.
+        """
+        found = bind_call(given, kwargs, function._device())
+        if found is None:
+            return None
+        constant = cls(function, cache, found[0], args, given, kwargs, found[1])
+        if not cache.numbers.inputs or constant.key in cache.entries:
+            return constant
+        unmarked = args, given, kwargs
+        given, kwargs = cache.numbers.marked(given, kwargs)
+        args = (*args[: len(args) - len(given)], *given)
+        found = bind_call(given, kwargs, function._device())
+        assert found is not None  # the tensors are on a device now
+        call = cls(function, cache, found[0], args, given, kwargs, found[1])
+        call.unmarked = unmarked
+        return call
 
     def entry(self) -> Compiled | Interpreted:
         """Return the program cache's entry for the call; compile the function if none is valid.
@@ -121,28 +151,15 @@ class JitCall:
                 made = Compiled(specialised)
                 cache.add(self.key, made)
                 return made
+            number_inputs = None if shared else self._with_number_inputs()
+            if number_inputs is not None:
+                return number_inputs
             if not again:
                 self._say_why()
             strict = function.strict()
-            target, args = function._target, self.given
-            if target is None:
-                target, args = function.function, self.args
             entry: Compiled | Interpreted
             try:
-                with (
-                    shown_on_terminal(function._name),
-                    reporting("compile", f"compile {function._name}", repr(self.key.device)),
-                ):
-                    program = compile_program(
-                        target,
-                        args,
-                        self.kwargs,
-                        strict,
-                        self.key.device,
-                        function._name,
-                        function.level(),
-                        shared,
-                    )
+                program = self._program(shared)
             except (UnsupportedSyntaxError, NeedsValue) as error:
                 # line by line a rank would see its own parts only
                 if strict or isinstance(error, RefusedError) or dividing() is not None:
@@ -166,6 +183,81 @@ class JitCall:
                 function._misses += 1
             cache.add(self.key, entry)
             return entry
+
+    def _program(self, shared: Mapping[int, int | None] | None = None) -> CompiledProgram:
+        """Compile the function for the call; the arguments and errors are those of `compile`."""
+        function = self.function
+        target, args = function._target, self.given
+        if target is None:
+            target, args = function.function, self.args
+        with (
+            shown_on_terminal(function._name),
+            reporting("compile", f"compile {function._name}", repr(self.key.device)),
+        ):
+            return compile_program(
+                target, args, self.kwargs, function.strict(), self.key.device, function._name,
+                function.level(), shared,
+            )  # fmt: skip
+
+    def _with_number_inputs(self) -> Compiled | Interpreted | None:
+        """Compile the function for the call with numbers that vary as inputs.
+
+        Returns None if no number varies or if the function needs their values. The call then has
+        them as constants, also in later calls.
+        """
+        cache, function = self.cache, self.function
+        numbers = cache.numbers
+        if function.dynamic in (0, False) or dividing() is not None:
+            return None
+        if self.unmarked is None:
+            varying = numbers.varying(self.given, self.kwargs)
+            constants = [p for p in cache.programs() if p.device is self.key.device]
+            if not varying or not constants:
+                return None
+            given, kwargs = numbers.marked(self.given, self.kwargs, varying)
+            args = (*self.args[: len(self.args) - len(given)], *given)
+            found = bind_call(given, kwargs, function._device())
+            assert found is not None  # the constant call has moved all tensors to the device
+            call = JitCall(function, cache, found[0], args, given, kwargs, found[1])
+            program = call._program_of_inputs(constants[-1])
+            if program is None:
+                numbers.keep_constant(varying)
+                return None
+            numbers.inputs |= varying
+            self.key, self.slots, self.unmarked = call.key, call.slots, (args, given, kwargs)
+            self.args, self.given, self.kwargs = args, given, kwargs
+        else:
+            program = self._program_of_inputs(None)
+            if program is None:
+                numbers.keep_constant()
+                self.args, self.given, self.kwargs = self.unmarked
+                self.unmarked = None
+                bound = bind_call(self.given, self.kwargs, function._device())
+                assert bound is not None
+                self.key, self.slots = bound
+                return cache.find(self.key)
+        entry = Compiled(program)
+        cache.symbolic.add_shapes(self)
+        function._seconds += program.seconds
+        function._misses += 1
+        function._reasons.add("compiled: numbers that vary among the arguments are inputs")
+        cache.add(self.key, entry)
+        return entry
+
+    def _program_of_inputs(self, constant: CompiledProgram | None) -> CompiledProgram | None:
+        """Return a program with numbers as inputs; None if it cannot be made or would be slower.
+
+        Args:
+            constant: a program of the function in which the numbers are constants; None: any
+                control flow is accepted.
+        """
+        try:
+            program = self._program()
+        except Exception:  # noqa: BLE001  (with constants the error is raised again, if at all)
+            return None
+        if constant is not None and not is_no_slower(program.graph, constant.graph):
+            return None
+        return program
 
     def _say_why(self) -> None:
         """Record why a function that has programs is compiled again; warn if that is too often."""

@@ -18,6 +18,7 @@ from .guards import Guard
 from .key import JitKey
 from .recorded_call import RecordedProgram
 from .symbolic import SymbolicPrograms
+from .varying_numbers import VaryingNumbers
 
 __all__ = [
     "LIMIT",
@@ -112,6 +113,7 @@ class ProgramCache:
         aliased: whether a call had a list, dict or set that the function also reached in another
             way.
         symbolic: programs for many sizes, from which programs for the sizes of a call are made.
+        numbers: which Python numbers among the arguments are inputs of the programs.
     """
 
     def __init__(self) -> None:
@@ -122,6 +124,7 @@ class ProgramCache:
         self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
         self.aliased = False
         self.symbolic = SymbolicPrograms()
+        self.numbers = VaryingNumbers()
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
         """Return the entry of a key that may serve a call now, or None.
@@ -166,6 +169,7 @@ class ProgramCache:
         self.quick.clear()
         self.fast.clear()
         self.symbolic = SymbolicPrograms()
+        self.numbers = VaryingNumbers()
 
     def __deepcopy__(self, memo: object) -> ProgramCache:
         return ProgramCache()
