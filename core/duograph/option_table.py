@@ -151,7 +151,7 @@ _COMPILE = (
         ("fn", "older name of function", "lambda x: x"),
         ("jit_level", "O0 runs kernels of eager mode, O1 fuses, O2 moves loops too", "'O0'", ""),
         ("fullgraph", "refuse what only Python can run", "True", False),
-        ("dynamic", "when sizes become symbolic and numbers inputs, so that one program serves many", "1", None),
+        ("dynamic", "when sizes become symbolic, and numbers inputs", "1", None),
         ("backend", "the device that the function runs on", "'CPU'", ""),
         ("jit_config", "a JitConfig or a dictionary of its options", "{'jit_level': 'O0'}"),
         ("jit_syntax_level", "STRICT refuses what only Python can run", "'STRICT'", ""),
