@@ -121,7 +121,7 @@ def _seed_libraries(key: int, worker: int) -> None:
 
 def _serve(
     connection: multiprocessing.connection.Connection,
-    run: Callable[[Any], Any],
+    run: Callable[..., object],
     key: int,
     worker: int,
 ) -> None:
@@ -150,7 +150,7 @@ def _serve(
 class _Process:
     """A worker process and the pipe to it; the pipe has one task or result at most."""
 
-    def __init__(self, run: Callable[[Any], Any], key: int, number: int) -> None:
+    def __init__(self, run: Callable[..., object], key: int, number: int) -> None:
         context: Any = multiprocessing.get_context(config.settings.start_method)
         self.number = number
         self._idle = True
