@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError, DuographError, ShapeError
+from ..host_arrays import Array
 from ..tensor import Tensor
 from . import config
 
@@ -23,7 +24,6 @@ __all__ = [
     "Row", "RowIterator", "Value", "as_array", "as_value", "padded",
 ]  # fmt: skip
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Columns: TypeAlias = "str | Sequence[str] | None"
 Operation: TypeAlias = Callable[..., object]  # a user's function of arrays
 BatchSize: TypeAlias = "int | Callable[[BatchInfo], int]"
