@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -56,7 +56,7 @@ class MindDataset(Source, UnionBaseDataset):
         num_shards: int | None = None,
         shard_id: int | None = None,
         sampler: SamplerLike = None,
-        padded_sample: dict[str, object] | None = None,
+        padded_sample: Mapping[str, object] | None = None,
         num_padded: int | None = None,
         num_samples: int | None = None,
         cache: object = None,
@@ -87,7 +87,7 @@ class MindDataset(Source, UnionBaseDataset):
             return self._padded
         return self._converted(self._files.row(index))
 
-    def _converted(self, row: dict[str, object]) -> Row:
+    def _converted(self, row: Mapping[str, object]) -> Row:
         """Convert a row of the file, values by column, to a tuple of arrays in column order."""
         made = []
         for name in self._columns:
