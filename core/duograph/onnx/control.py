@@ -8,7 +8,6 @@ graph. They are therefore plain Python and must not look at values otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -85,7 +84,7 @@ def _while(
 
     The loop is unrolled while limit and condition are known when a compiled function is traced.
     """
-    going: Any = True if condition is None else condition.reshape(())
+    going: object = True if condition is None else condition.reshape(())
     fixed = limit is None or (isinstance(limit, np.ndarray) and int(limit) <= _MOST_UNROLLED)
     if fixed and (isinstance(going, np.ndarray) or going is True):
         most = None if limit is None else int(limit)

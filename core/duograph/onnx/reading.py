@@ -79,7 +79,7 @@ class OnnxCell(Cell):
         self._params.add_unnamed(name, made)
         return made
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> Any:
         if len(inputs) != len(self.input_names):
             raise ArgumentError(
                 f"{self.file}: got {len(inputs)} inputs; wanted {len(self.input_names)}: "

@@ -22,7 +22,7 @@ from .model import Array, Node, Value, onnx_op
 
 __all__ = ["cast_array", "dtype_of", "number_like"]
 
-_UNARY: dict[str, Callable[..., Any]] = {
+_UNARY: dict[str, Callable[..., object]] = {
     "Abs": ops.abs, "Acos": ops.acos, "Acosh": ops.acosh, "Asin": ops.asin, "Asinh": ops.asinh,
     "Atan": ops.atan, "Atanh": ops.atanh, "Ceil": ops.ceil, "Cos": ops.cos, "Cosh": ops.cosh,
     "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "IsNaN": ops.isnan, "Log": ops.log,
@@ -32,7 +32,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "BitwiseNot": ops.bitwise_not, "Softsign": ops.softsign,
     "Det": ops.det,
 }  # fmt: skip
-_BINARY: dict[str, Callable[..., Any]] = {
+_BINARY: dict[str, Callable[..., object]] = {
     "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "And": ops.logical_and, "Or": ops.logical_or,
     "Xor": ops.logical_xor, "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal,
     "Less": ops.less, "LessOrEqual": ops.less_equal, "BitwiseAnd": ops.bitwise_and,
@@ -40,15 +40,15 @@ _BINARY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _register(table: dict[str, Callable[..., Any]]) -> None:
-    def rule_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def _register(table: dict[str, Callable[..., object]]) -> None:
+    def rule_of(function: Callable[..., object]) -> Callable[..., object]:
         return lambda node, *xs: function(*_aligned(node, xs))
 
     for name, function in table.items():
         onnx_op(name)(rule_of(function))
 
 
-def _aligned(node: Node, xs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _aligned(node: Node, xs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Reshape the second of two operands so that they broadcast by NumPy's rules.
 
     Only operators before set 7 need it: their attribute `axis` says where the second one begins.
@@ -116,8 +116,8 @@ def _(node: Node, x: Tensor) -> Tensor:
     return found
 
 
-def _folded(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(node: Node, *xs: Tensor) -> Any:
+def _folded(function: Callable[..., object]) -> Callable[..., object]:
+    def rule(node: Node, *xs: Tensor) -> Tensor:
         made = ops.identity(xs[0])
         for x in xs[1:]:
             made = function(made, x)
@@ -216,14 +216,14 @@ def _(node: Node, x: Tensor) -> Tensor:
 # ---- casts --------------------------------------------------------------------------------------
 
 
-def dtype_of(number: int) -> np.dtype[Any]:
+def dtype_of(number: int) -> np.dtype[np.generic]:
     """Return the NumPy element type of ONNX's number of one; object for texts."""
     if number == onnx.TensorProto.STRING:
         return np.dtype(object)
     return np.dtype(helper.tensor_dtype_to_np_dtype(number))
 
 
-def _known(dtype: np.dtype[Any]) -> DType | None:
+def _known(dtype: np.dtype[np.generic]) -> DType | None:
     """Return duograph's dtype for a NumPy dtype, or None if no op computes with it."""
     try:
         return as_computed_dtype(dtype)
@@ -241,7 +241,7 @@ def _(node: Node, x: Value, like: Value) -> Value:
     return _cast(x, like.dtype.np if isinstance(like, Tensor) else like.dtype, node)
 
 
-def _cast(x: Value, dtype: np.dtype[Any], node: Node) -> Value:
+def _cast(x: Value, dtype: np.dtype[np.generic], node: Node) -> Value:
     known = _known(dtype)
     if isinstance(x, Tensor) and known is not None:
         return ops.cast(x, known)
@@ -250,8 +250,8 @@ def _cast(x: Value, dtype: np.dtype[Any], node: Node) -> Value:
 
 
 def cast_array(
-    x: Array, dtype: np.dtype[Any], saturate: bool = True, round_mode: str = "up"
-) -> Any:
+    x: Array, dtype: np.dtype[np.generic], saturate: bool = True, round_mode: str = "up"
+) -> Array:
     """Convert an array on the host, as ONNX does, to any of its element types.
 
     Args:
@@ -283,7 +283,7 @@ def cast_array(
         return x.astype(dtype)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Format a number as ONNX's Cast to string does, such as "INF" or "3"."""
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
@@ -294,7 +294,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _to_float8(x: Array, dtype: np.dtype[Any], saturate: bool) -> Any:
+def _to_float8(x: Array, dtype: np.dtype[np.generic], saturate: bool) -> Array:
     limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     most = np.float32(limits.max)
     if not saturate and not dtype.name.startswith("float4"):
@@ -303,7 +303,7 @@ def _to_float8(x: Array, dtype: np.dtype[Any], saturate: bool) -> Any:
     return np.where(np.isnan(x), x.astype(dtype), made).astype(dtype)
 
 
-def _to_exponent(x: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str) -> Any:
+def _to_exponent(x: Array, dtype: np.dtype[np.generic], saturate: bool, round_mode: str) -> Array:
     """Convert numbers to float8e8m0, which stores powers of two only; the sign is lost.
 
     `round_mode` ("up", "down" or "nearest") selects one of the two neighbouring powers. Too large
@@ -325,7 +325,7 @@ def _to_exponent(x: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str
     return found.astype(np.uint8).view(dtype)
 
 
-def _to_narrow(x: Array, dtype: np.dtype[Any]) -> Any:
+def _to_narrow(x: Array, dtype: np.dtype[np.generic]) -> Array:
     """Convert numbers to integers of 4 or 2 bits, keeping the low bits; truncate floats first."""
     bits = int(dtype.name.lstrip("uint"))
     whole = (
@@ -347,7 +347,9 @@ def _(node: Node, x: Value) -> Value:
 
 
 @onnx_op("Dropout", static=(1, 2), random=True)
-def _(node: Node, x: Tensor, ratio: Array | None = None, training: Array | None = None) -> Any:
+def _(
+    node: Node, x: Tensor, ratio: Array | None = None, training: Array | None = None
+) -> Tensor | tuple[Tensor, Tensor]:
     p = node.get("ratio", 0.5) if ratio is None else float(ratio)
     active = node.opset >= 12 and training is not None and bool(training)
     if not active or p == 0.0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def _(node: Node, x: Value) -> Value:
 
 
 @onnx_op("StringConcat", host=True)
-def _(node: Node, x: Array, y: Array) -> Any:
+def _(node: Node, x: Array, y: Array) -> Array:
     return np.asarray(x.astype(object) + y.astype(object), object)
 
 
@@ -135,14 +134,14 @@ def _(node: Node, x: Array) -> tuple[Array, Array]:
 
 
 @onnx_op("RegexFullMatch", host=True)
-def _(node: Node, x: Array) -> Any:
+def _(node: Node, x: Array) -> Array:
     pattern = re.compile(node.get("pattern"))
     found = [pattern.fullmatch(s) is not None for s in x.reshape(-1)]
     return np.array(found, np.bool_).reshape(x.shape)
 
 
 @onnx_op("StringNormalizer", host=True)
-def _(node: Node, x: Array) -> Any:
+def _(node: Node, x: Array) -> Array:
     change = node.get("case_change_action", "NONE")
     exact = bool(node.get("is_case_sensitive", 0))
     stop = node.get("stopwords", [])
@@ -156,12 +155,12 @@ def _(node: Node, x: Array) -> Any:
 
 
 @onnx_op("TfIdfVectorizer", host=True)
-def _(node: Node, x: Value) -> Any:
+def _(node: Node, x: Value) -> Array:
     array = x if isinstance(x, np.ndarray) else np.asarray(x.asnumpy())
     starts, columns = node.get("ngram_counts"), node.get("ngram_indexes")
     pool = node.get("pool_strings") or node.get("pool_int64s")
     ends = [*starts[1:], len(pool)]
-    grams: dict[tuple[Any, ...], int] = {}
+    grams: dict[tuple[object, ...], int] = {}
     k = 0
     for n, (a, b) in enumerate(zip(starts, ends), start=1):
         for i in range(a, b, n):

@@ -56,7 +56,7 @@ def _extreme(x: Tensor, axes: tuple[int, ...], keep: bool, largest: bool) -> Ten
             return (ops.reduce_any if largest else ops.reduce_all)(x, axes, keep)
         return (ops.amax if largest else ops.amin)(x, axes, keep)
     if x.dtype.is_floating:
-        value: Any = -math.inf if largest else math.inf
+        value: object = -math.inf if largest else math.inf
     elif x.dtype.kind == "b":
         value = not largest
     else:
@@ -165,7 +165,7 @@ def _per_channel(v: Tensor, rank: int) -> Tensor:
 
 def batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float
-) -> Any:
+) -> Tensor:
     """Return x normalised with the statistics of each channel, which is axis 1."""
     scale, bias, mean, var = [_per_channel(v, x.ndim) for v in (scale, bias, mean, var)]
     found = (x - mean) / ops.sqrt(var + number_like(var, eps)) * scale + bias
@@ -173,7 +173,9 @@ def batch_norm(
 
 
 @onnx_op("BatchNormalization")
-def _(node: Node, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor) -> Any:
+def _(
+    node: Node, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
+) -> Tensor | tuple[Tensor, ...]:
     eps = node.get("epsilon", 1e-5)
     if not node.get("training_mode", 0):
         return batch_norm(x, scale, bias, mean, var, eps)
@@ -270,7 +272,7 @@ def _(node: Node, *xs: Tensor) -> Tensor:
 # ---- quantised numbers --------------------------------------------------------------------------
 
 
-def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Any:
+def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Value:
     """Expand a scale or zero point of quantisation so that it broadcasts with a tensor of `shape`.
 
     It may be for the whole tensor, for each index of an axis, or for each block of `block_size`.
@@ -290,7 +292,7 @@ def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Any:
     return v.reshape(tuple(-1 if i == axis else 1 for i in range(len(shape))))
 
 
-def _array(v: Value) -> Any:
+def _array(v: Value) -> Array | None:
     return None if v is None else v if isinstance(v, np.ndarray) else np.asarray(v.asnumpy())
 
 
@@ -320,7 +322,7 @@ def _(node: Node, x: Value, scale: Value, zero: Value = None) -> Value:
     return cast_array(array, dtype, bool(node.get("saturate", 1)))
 
 
-def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+def _limits(dtype: np.dtype[np.generic]) -> tuple[int, int]:
     if dtype.name in _NARROW:
         found: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
     else:

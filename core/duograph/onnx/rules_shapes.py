@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -148,7 +147,7 @@ def _(
     mode = node.get("mode", "constant")
     if mode != "constant":
         return pad_edges(x, low, high, mode)
-    fill: Any = node.get("value", 0.0) if value is None else value.reshape(-1)[0].item()
+    fill: object = node.get("value", 0.0) if value is None else value.reshape(-1)[0].item()
     return pad_by(x, low, high, bool(fill) if x.dtype.kind == "b" else fill)
 
 

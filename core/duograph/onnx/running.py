@@ -9,7 +9,7 @@ where a condition is known only at run time, so they are plain loops and calls.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -22,6 +22,9 @@ from ..runtime_state import without_builder
 from ..tensor import Tensor
 from .control import CONTROL
 from .model import Graph, Node, Value, parsed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["run_graph", "run_model"]
 
@@ -139,7 +142,7 @@ def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
     ]
 
 
-def static(value: Value) -> np.ndarray[Any, Any]:
+def static(value: Value) -> NDArray[np.generic]:
     """Return a value as a NumPy array; it must be known on the host.
 
     Raises:
