@@ -19,7 +19,7 @@ def is_numpy(img: object) -> bool:
     return isinstance(img, np.ndarray)
 
 
-def hwc_to_chw(img: Any) -> Any:
+def hwc_to_chw(img: object) -> Any:
     """Return an image (height, width, channels) as (channels, height, width); others unchanged.
 
     Raises:
