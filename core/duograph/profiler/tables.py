@@ -113,7 +113,7 @@ def kernel_text(work: Work) -> str:
     return f"{op_text(work)}({', '.join(_type_text(t) for t in given)})"
 
 
-def _type_text(type_: Any) -> str:
+def _type_text(type_: object) -> str:
     return repr(type_.plain) if isinstance(type_, TensorType) else str(type_)
 
 
