@@ -6,7 +6,7 @@ User code calls `scale` on the loss, `unscale` on the gradients, and `adjust` af
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from .. import ops
 from ..dtype import float32
@@ -17,14 +17,14 @@ from ..tensor import Tensor
 __all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", "init_status"]
 
 
-def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+def _mapped(value: object, function: Callable[[Tensor], Tensor]) -> Any:
     """Apply a function to each item of nested tuples and lists; return the same structure."""
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(v, function) for v in value)
-    return function(value)
+    return function(cast("Tensor", value))
 
 
-def all_finite(inputs: Any) -> Tensor:
+def all_finite(inputs: object) -> Tensor:
     """Return whether every element of every Tensor is finite, as a 0-d bool Tensor
     (`mindspore.amp.all_finite`).
 
@@ -64,11 +64,11 @@ class LossScaler:
 
     scale_value: Parameter
 
-    def scale(self, inputs: Any) -> Any:
+    def scale(self, inputs: object) -> Any:
         """Multiply a Tensor, or nested Tensors, by the loss scale."""
         return _mapped(inputs, lambda t: t * ops.cast(self.scale_value, t.dtype))
 
-    def unscale(self, inputs: Any) -> Any:
+    def unscale(self, inputs: object) -> Any:
         """Divide a Tensor, or nested Tensors, by the loss scale."""
         return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
 
