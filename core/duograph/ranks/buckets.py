@@ -143,7 +143,7 @@ def all_reduce_bucket(
 
 def by_dtype(arrays: Sequence[AnyArray]) -> list[list[int]]:
     """Return the positions of arrays of each dtype; a bucket has one dtype."""
-    found: dict[np.dtype[Any], list[int]] = {}
+    found: dict[np.dtype[np.generic], list[int]] = {}
     for i, x in enumerate(arrays):
         found.setdefault(x.dtype, []).append(i)
     return list(found.values())
@@ -183,13 +183,13 @@ class Started:
     def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
         self.operations = operations
 
-    def finish(self) -> list[Any]:
+    def finish(self) -> list[AnyArray]:
         """Wait for all of them; on a device, let its later work wait.
 
         Raises:
             CommunicationError: as `Group.finish`, which advances other buckets meanwhile.
         """
-        found: dict[int, Any] = {}
+        found: dict[int, AnyArray] = {}
         for operation, positions in self.operations:
             found.update(zip(positions, operation.group.finish(operation), strict=True))
         return [found[i] for i in range(len(found))]
