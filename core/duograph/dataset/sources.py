@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import cast
 
 import numpy as np
@@ -373,7 +373,7 @@ class PaddedDataset(Source, UnionBaseDataset):
         (['x'], 1)
     """
 
-    def __init__(self, padded_samples: Sequence[dict[str, object]]) -> None:
+    def __init__(self, padded_samples: Sequence[Mapping[str, object]]) -> None:
         found = list(padded_samples)
         if not all(isinstance(row, dict) for row in found):
             raise ArgumentError("PaddedDataset: wanted a list of dictionaries")

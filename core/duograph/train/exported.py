@@ -121,7 +121,7 @@ class ExportedGraph:
 @explaining
 def export(
     net: object,
-    *inputs: Tensor,
+    *inputs: object,
     file_name: str,
     file_format: str = "MINDIR",
     enc_key: bytes | None = None,
@@ -181,9 +181,12 @@ def export(
         # imported here since onnx is an optional package
         from ..onnx.export import model_bytes
 
-        replace_file(path, [model_bytes(functools.partial(_traced, net), net, inputs)])
+        replace_file(
+            path,
+            [model_bytes(functools.partial(_traced, net), net, cast("tuple[Tensor, ...]", inputs))],
+        )
         return
-    name, program = _traced(net, inputs)
+    name, program = _traced(net, cast("tuple[Tensor, ...]", inputs))
     form, weights = _form_of(name, program)
     entries: dict[str, _checkpoint_file.Entry] = {
         _GRAPH: to_text(program.graph),

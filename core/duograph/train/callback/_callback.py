@@ -45,7 +45,7 @@ class RunContext:
         True
     """
 
-    def __init__(self, original_args: dict[str, object]) -> None:
+    def __init__(self, original_args: dict[str, Any]) -> None:
         if not isinstance(original_args, dict):
             raise ArgumentError(
                 f"RunContext: got {type(original_args).__name__}; wanted a dictionary"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...call_errors import explaining
 from ...errors import ArgumentError, ArgumentValueError
@@ -57,7 +57,7 @@ class CheckpointConfig:
         integrated_save: bool = True,
         async_save: bool = False,
         saved_network: Cell | None = None,
-        append_info: list[object] | None = None,
+        append_info: Sequence[object] | None = None,
         enc_key: bytes | None = None,
         enc_mode: str = "AES-GCM",
         exception_save: bool = False,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from typing import cast
 
 from ...errors import ArgumentError, ArgumentValueError
@@ -70,7 +71,7 @@ class SummaryCollector(Callback):
         summary_dir: str,
         collect_freq: int = 10,
         num_process: int = 32,
-        collect_specified_data: dict[str, bool | str | None] | None = None,
+        collect_specified_data: Mapping[str, bool | str | None] | None = None,
         keep_default_action: bool = True,
         custom_lineage_data: dict[str, str | int | float] | None = None,
         collect_tensor_freq: int | None = None,
@@ -173,7 +174,7 @@ class SummaryCollector(Callback):
 
 
 def _specified(
-    given: dict[str, bool | str | None] | None, keep: bool
+    given: Mapping[str, bool | str | None] | None, keep: bool
 ) -> dict[str, bool | str | None]:
     """Check the argument `collect_specified_data`; return which data to collect, by key.
 
