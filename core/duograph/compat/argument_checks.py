@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..errors import ArgumentError, ArgumentValueError
 
@@ -233,8 +233,8 @@ def check_value_type(
 
 
 def check_type_name(
-    arg_name: str, arg_type: object, valid_types: Sequence[object], prim_name: str | None
-) -> Any:
+    arg_name: str, arg_type: T, valid_types: Sequence[object], prim_name: str | None
+) -> T:
     """Return a type or dtype that is one of the valid ones.
 
     Raises:

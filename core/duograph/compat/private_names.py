@@ -10,7 +10,7 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from .. import communication, context
@@ -132,7 +132,7 @@ def _get_cache_prim(cls: type) -> Callable[..., object]:
     Two calls with equal arguments return the same primitive.
     """
 
-    def make(*args: object, **kwargs: object) -> Any:
+    def make(*args: object, **kwargs: object) -> object:
         key = (cls, args, tuple(sorted(kwargs.items())))
         try:
             found = _primitives.get(key)
@@ -145,7 +145,7 @@ def _get_cache_prim(cls: type) -> Callable[..., object]:
     return make
 
 
-_primitives: dict[Any, object] = {}
+_primitives: dict[Hashable, object] = {}
 _primexpr = constexpr
 
 

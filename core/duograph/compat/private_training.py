@@ -10,7 +10,7 @@ import contextlib
 import enum
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
@@ -203,7 +203,7 @@ class _Function:
     """
 
     @classmethod
-    def apply(cls, *_: object, **__: object) -> Any:
+    def apply(cls, *_: object, **__: object) -> NoReturn:
         """Refuse to run.
 
         Raises:

@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -170,7 +170,7 @@ class _Process:
         except BrokenPipeError:
             self._ended()
 
-    def receive(self) -> Any:
+    def receive(self) -> object:
         """Wait for the worker's result and return it."""
         began = time.monotonic()
         while config.settings.watchdog and not self.pipe.poll(config.settings.timeout):
@@ -236,7 +236,7 @@ def _by_processes(
                 idle[0].send(task)
                 busy.append(idle.popleft())
             while busy and (not done or (len(done) < limit and busy[0].pipe.poll())):
-                done.append(busy[0].receive())
+                done.append(cast("R", busy[0].receive()))
                 idle.append(busy.popleft())
                 if more:
                     break  # give the idle worker its next task first

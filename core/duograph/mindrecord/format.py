@@ -10,7 +10,7 @@ import json
 import pathlib
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         """The header of a file, a JSON object."""
 
         header_size: int
-        index_fields: list[dict[str, Any]]
+        index_fields: list[dict[str, str | int]]
         page: list[Page]
         page_size: int
         compression_size: int
@@ -84,7 +84,7 @@ class MindRecordError(DuographError, RuntimeError, ValueError):
 _WIDTHS = [np.dtype(f"<i{n}") for n in (1, 2, 4, 8)]
 
 
-def compressed(array: np.ndarray[Any, Any]) -> bytes:
+def compressed(array: NDArray[np.generic]) -> bytes:
     """Return integers in their smallest widths.
 
     The form is the count (4 bytes, big-endian), two bits for the width of each, and the values.

@@ -440,6 +440,6 @@ class FileWriter:
         made = cls(str(path), len(names), True)
         made._header, made._page = header["header_size"], header["page_size"]
         made.add_schema(header["schema"][0]["schema"], header["schema"][0]["desc"])
-        made.add_index([f["index_field"] for f in header["index_fields"]])
+        made.add_index([cast("str", f["index_field"]) for f in header["index_fields"]])
         made.write_raw_data(rows)
         return made

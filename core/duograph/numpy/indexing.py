@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast, overload
 
 from .. import ops as _ops
 from ..dtype import float32, int32, int64
@@ -25,7 +25,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def where(condition: TensorLike) -> tuple[Tensor, ...]: ...
+
+    @overload
+    def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor: ...
+
+
+def where(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None
+) -> Tensor | tuple[Tensor, ...]:
     """Return `x` where a condition holds, else `y`; without both, the indices of true elements.
 
     Args:

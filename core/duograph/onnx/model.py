@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import onnx
@@ -17,11 +17,17 @@ from onnx import helper, numpy_helper
 from ..errors import OnnxError
 from ..host_arrays import Array
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 __all__ = ["RULES", "Graph", "Node", "Rule", "Value", "onnx_op", "parsed"]
 
 # A value of a running model: a Tensor, a NumPy array that is known on the host, a list (sequence)
 # of those, or None for an absent optional value.
-Value: TypeAlias = Any
+Dense: TypeAlias = "Tensor | Array"
+Value: TypeAlias = "Dense | list[Value] | None"
+Results: TypeAlias = "Value | tuple[Value, ...]"  # of an operator
+F = TypeVar("F", bound="Callable[..., Results]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Rule:
         random: two calls with equal inputs differ.
     """
 
-    function: Callable[..., object]
+    function: Callable[..., Results]
     static: frozenset[int] = frozenset()
     host: bool = False
     random: bool = False
@@ -48,10 +54,10 @@ RULES: dict[str, Rule] = {}
 
 def onnx_op(
     *names: str, static: Sequence[int] = (), host: bool = False, random: bool = False
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
+) -> Callable[[F], F]:
     """Decorator: register a function as the rule of operators; see `Rule`."""
 
-    def add(function: Callable[..., object]) -> Callable[..., object]:
+    def add(function: F) -> F:
         for name in names:
             RULES[name] = Rule(function, frozenset(static), host, random)
         return function

@@ -7,7 +7,7 @@ is made of duograph's ops.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -18,11 +18,11 @@ from .. import ops
 from ..dtype import DType, as_computed_dtype, as_dtype, bool_, float32, float64, int64
 from ..ops.division import truncate_div
 from ..tensor import Tensor
-from .model import Array, Node, Value, onnx_op
+from .model import Array, Dense, Node, Value, onnx_op
 
 __all__ = ["cast_array", "dtype_of", "number_like"]
 
-_UNARY: dict[str, Callable[..., object]] = {
+_UNARY: dict[str, Callable[..., Tensor]] = {
     "Abs": ops.abs, "Acos": ops.acos, "Acosh": ops.acosh, "Asin": ops.asin, "Asinh": ops.asinh,
     "Atan": ops.atan, "Atanh": ops.atanh, "Ceil": ops.ceil, "Cos": ops.cos, "Cosh": ops.cosh,
     "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "IsNaN": ops.isnan, "Log": ops.log,
@@ -32,7 +32,7 @@ _UNARY: dict[str, Callable[..., object]] = {
     "BitwiseNot": ops.bitwise_not, "Softsign": ops.softsign,
     "Det": ops.det,
 }  # fmt: skip
-_BINARY: dict[str, Callable[..., object]] = {
+_BINARY: dict[str, Callable[..., Tensor]] = {
     "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "And": ops.logical_and, "Or": ops.logical_or,
     "Xor": ops.logical_xor, "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal,
     "Less": ops.less, "LessOrEqual": ops.less_equal, "BitwiseAnd": ops.bitwise_and,
@@ -40,8 +40,8 @@ _BINARY: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 
 
-def _register(table: dict[str, Callable[..., object]]) -> None:
-    def rule_of(function: Callable[..., object]) -> Callable[..., object]:
+def _register(table: dict[str, Callable[..., Tensor]]) -> None:
+    def rule_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda node, *xs: function(*_aligned(node, xs))
 
     for name, function in table.items():
@@ -116,7 +116,7 @@ def _(node: Node, x: Tensor) -> Tensor:
     return found
 
 
-def _folded(function: Callable[..., object]) -> Callable[..., object]:
+def _folded(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def rule(node: Node, *xs: Tensor) -> Tensor:
         made = ops.identity(xs[0])
         for x in xs[1:]:
@@ -237,7 +237,7 @@ def _(node: Node, x: Value) -> Value:
 
 
 @onnx_op("CastLike", host=True)
-def _(node: Node, x: Value, like: Value) -> Value:
+def _(node: Node, x: Value, like: Dense) -> Value:
     return _cast(x, like.dtype.np if isinstance(like, Tensor) else like.dtype, node)
 
 
@@ -246,7 +246,9 @@ def _cast(x: Value, dtype: np.dtype[np.generic], node: Node) -> Value:
     if isinstance(x, Tensor) and known is not None:
         return ops.cast(x, known)
     saturate, up = bool(node.get("saturate", 1)), node.get("round_mode", "up")
-    return cast_array(np.asarray(x.asnumpy()) if isinstance(x, Tensor) else x, dtype, saturate, up)
+    return cast_array(
+        np.asarray(x.asnumpy()) if isinstance(x, Tensor) else cast("Array", x), dtype, saturate, up
+    )
 
 
 def cast_array(
@@ -339,7 +341,7 @@ def _to_narrow(x: Array, dtype: np.dtype[np.generic]) -> Array:
 
 @onnx_op("BitCast", host=True)
 def _(node: Node, x: Value) -> Value:
-    array = np.asarray(x.asnumpy()) if isinstance(x, Tensor) else x
+    array = np.asarray(x.asnumpy()) if isinstance(x, Tensor) else cast("Array", x)
     return np.ascontiguousarray(array).reshape(array.shape).view(dtype_of(node.get("to")))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import cast
 
 import numpy as np
 
@@ -22,7 +23,9 @@ __all__: list[str] = []
 
 def _at(value: Value) -> int:
     """Convert a one-element array or Tensor to an int; it must be known on the host."""
-    return int((value if isinstance(value, np.ndarray) else value.asnumpy()).reshape(()))
+    return int(
+        (value if isinstance(value, np.ndarray) else cast("Tensor", value).asnumpy()).reshape(())
+    )
 
 
 # ---- sequences and optional values --------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..dtype import as_dtype, float32, float64, int32, int64
 from ..tensor import Tensor
-from .model import RULES, Array, Node, Value, onnx_op
+from .model import RULES, Array, Dense, Node, Value, onnx_op
 from .rules_elementwise import cast_array, dtype_of, number_like
 from .rules_shapes import axes_of
 
@@ -272,7 +272,7 @@ def _(node: Node, *xs: Tensor) -> Tensor:
 # ---- quantised numbers --------------------------------------------------------------------------
 
 
-def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Value:
+def _blocks(v: Dense | None, node: Node, shape: tuple[int, ...]) -> Dense | None:
     """Expand a scale or zero point of quantisation so that it broadcasts with a tensor of `shape`.
 
     It may be for the whole tensor, for each index of an axis, or for each block of `block_size`.
@@ -293,7 +293,13 @@ def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Value:
 
 
 def _array(v: Value) -> Array | None:
-    return None if v is None else v if isinstance(v, np.ndarray) else np.asarray(v.asnumpy())
+    return (
+        None
+        if v is None
+        else v
+        if isinstance(v, np.ndarray)
+        else np.asarray(cast("Tensor", v).asnumpy())
+    )
 
 
 _NARROW = ("int4", "uint4", "int2", "uint2")

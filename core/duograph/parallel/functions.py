@@ -6,7 +6,7 @@ Users call them as `duograph.parallel.NAME`. Nothing here partitions a graph; `s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def shard(
     if out_strategy is not None:
         results = placements_of("shard: out_strategy", out_strategy, ranks)
 
-    def run(*args: object) -> Any:
+    def run(*args: object) -> object:
         found = fn(*divided("shard: in_strategy", args, given))
         if results is None:
             return found

@@ -138,7 +138,7 @@ GROUPS: Mapping[str, Callable[[Record], str]] = {
     "line": lambda r: line_text(r.lines),
     "kernel": lambda r: kernel_text(r.work),
 }
-SORTS: Mapping[str, Callable[[Row], Any]] = {
+SORTS: Mapping[str, Callable[[Row], float | str]] = {
     "time": lambda row: -row.seconds,
     "calls": lambda row: -row.calls,
     "mean": lambda row: -row.seconds / row.calls,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -148,7 +148,7 @@ def _with_suffix(name: object, format: str) -> str:
     return path if path.endswith("." + format) else f"{path}.{format}"
 
 
-def _entries(save_obj: object) -> list[tuple[str, Any]]:
+def _entries(save_obj: object) -> list[tuple[str, object]]:
     """Return the (name, value) pairs of `save_obj`: a Cell, a dictionary, or a list of dicts."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
@@ -172,7 +172,7 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
     )
 
 
-def _appended(append_dict: object) -> list[tuple[str, Any]]:
+def _appended(append_dict: object) -> list[tuple[str, object]]:
     """Return the (name, value) pairs of `append_dict`: a dictionary, a Cell, or None for none."""
     if append_dict is None:
         return []

@@ -310,7 +310,7 @@ def load_sharded_checkpoint(
                 f"load_sharded_checkpoint: got {folder!r}; there is no complete checkpoint"
             )
     layout = _read_layout(folder, step)
-    targets = dict(_entries(net))
+    targets = cast("dict[str, Tensor]", dict(_entries(net)))
     missing = [name for name in targets if name not in layout["values"]]
     if missing:
         raise CheckpointError(
