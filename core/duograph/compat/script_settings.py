@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import gc
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class _Quantised(enum.Enum):
 
 
 _BITS = range(1, 17)
-QuantDtype: object = _Quantised(  # type: ignore[call-arg]
+QuantDtype: Any = _Quantised(  # type: ignore[call-arg]
     "QuantDtype",
     {**{f"INT{n}": n - 1 for n in _BITS}, **{f"UINT{n}": 99 + n for n in _BITS}},
     module=__name__,

@@ -88,7 +88,7 @@ class Sampler:
     def __iter__(self) -> Iterator[int]:
         raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
 
-    def add_child(self, sampler: object) -> None:
+    def add_child(self, sampler: Sampler | Iterable[int] | None) -> None:
         """Let another sampler choose the rows among which this sampler chooses.
 
         Raises:

@@ -9,7 +9,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from ..dtype import DType, DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         type: str
         shape: list[int]
         rank: int
+
+
+SchemaLike: TypeAlias = "Schema | str | os.PathLike[str] | None"  # or the path of its file
 
 
 class Schema:

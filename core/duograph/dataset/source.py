@@ -27,6 +27,7 @@ __all__ = [
 
 T = TypeVar("T")
 SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"  # or patterns
 
 
 class SourceDataset(Dataset):
@@ -38,7 +39,7 @@ class MappableDataset(SourceDataset):
 
     _sampler: samplers.Sampler
 
-    def add_sampler(self, new_sampler: object) -> None:
+    def add_sampler(self, new_sampler: SamplerLike) -> None:
         """Let `new_sampler` choose among the rows that the present sampler chooses.
 
         Raises:
@@ -50,7 +51,7 @@ class MappableDataset(SourceDataset):
         found.add_child(self._sampler)
         self._sampler = found
 
-    def use_sampler(self, new_sampler: object) -> None:
+    def use_sampler(self, new_sampler: SamplerLike) -> None:
         """Replace the sampler.
 
         Raises:

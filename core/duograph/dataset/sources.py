@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .schema import Schema, schema_of
 from .source import SamplerLike, Source, UnionBaseDataset, checked_counts
 from .steps import ShuffleDataset
 from .workers import in_order
+
+if TYPE_CHECKING:
+    from .schema import SchemaLike
 
 __all__ = ["GeneratorDataset", "NumpySlicesDataset", "PaddedDataset", "RandomDataset"]
 
@@ -62,7 +65,7 @@ class GeneratorDataset(Source, UnionBaseDataset):
         source: object,
         column_names: Columns = None,
         column_types: Sequence[DTypeLike] | None = None,
-        schema: object = None,
+        schema: SchemaLike = None,
         num_samples: int | None = None,
         num_parallel_workers: int = 1,
         shuffle: bool | None = None,
@@ -71,7 +74,7 @@ class GeneratorDataset(Source, UnionBaseDataset):
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
         max_rowsize: object = None,
-        batch_sampler: object = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
         collate_fn: Callable[..., object] | None = None,
     ) -> None:
         check_options("dataset.GeneratorDataset", max_rowsize=max_rowsize)
@@ -413,7 +416,7 @@ class RandomDataset(Source, UnionBaseDataset):
     def __init__(
         self,
         total_rows: int | None = None,
-        schema: object = None,
+        schema: SchemaLike = None,
         columns_list: Columns = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,

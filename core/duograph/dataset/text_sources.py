@@ -10,7 +10,7 @@ import json
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from .source import (
     files_of,
     folder_of,
 )
+
+if TYPE_CHECKING:
+    from .source import Paths
 
 __all__ = [
     "AGNewsDataset", "AmazonReviewDataset", "CLUEDataset", "CSVDataset", "DBpediaDataset",
@@ -71,7 +74,7 @@ class TextFileDataset(Stream, TextBaseDataset):
 
     def __init__(
         self,
-        dataset_files: object,
+        dataset_files: Paths,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | Shuffle = Shuffle.GLOBAL,
@@ -119,7 +122,7 @@ class CSVDataset(Stream, TextBaseDataset):
 
     def __init__(
         self,
-        dataset_files: object,
+        dataset_files: Paths,
         field_delim: str = ",",
         column_defaults: Sequence[object] | None = None,
         column_names: Sequence[str] | None = None,
@@ -489,7 +492,7 @@ class CLUEDataset(Stream, TextBaseDataset):
 
     def __init__(
         self,
-        dataset_files: object,
+        dataset_files: Paths,
         task: str = "AFQMC",
         usage: str = "train",
         num_samples: int | None = None,

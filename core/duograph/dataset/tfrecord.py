@@ -21,7 +21,8 @@ from .schema import schema_of
 from .source import Stream, UnionBaseDataset, damaged, files_of
 
 if TYPE_CHECKING:
-    from .schema import SchemaColumn
+    from .schema import SchemaColumn, SchemaLike
+    from .source import Paths
 
 __all__ = ["TFRecordDataset"]
 
@@ -263,8 +264,8 @@ class TFRecordDataset(Stream, UnionBaseDataset):
 
     def __init__(
         self,
-        dataset_files: object,
-        schema: object = None,
+        dataset_files: Paths,
+        schema: SchemaLike = None,
         columns_list: Sequence[str] | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,

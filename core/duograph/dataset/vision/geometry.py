@@ -417,7 +417,7 @@ class RandomRotation(ImageTransform):
 
     def __init__(
         self,
-        degrees: object,
+        degrees: Numbers,
         resample: Inter = Inter.NEAREST,
         expand: bool = False,
         center: Sequence[float] | None = None,
@@ -532,7 +532,7 @@ class RandomAffine(ImageTransform):
 
     def __init__(
         self,
-        degrees: object,
+        degrees: Numbers,
         translate: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
         shear: Numbers | None = None,
