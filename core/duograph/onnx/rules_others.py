@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..errors import OnnxError
 from ..tensor import Tensor
-from .model import Array, Node, Value, onnx_op
+from .model import Array, Dense, Node, Value, onnx_op
 from .rules_elementwise import dtype_of
 
 __all__: list[str] = []
@@ -67,16 +67,20 @@ def _(node: Node, items: list[Value], at: Value = None) -> list[Value]:
 
 
 @onnx_op("ConcatFromSequence", host=True)
-def _(node: Node, items: list[Value]) -> Value:
+def _(node: Node, items: list[Dense]) -> Dense:
     axis, new = node.get("axis"), bool(node.get("new_axis", 0))
     if all(isinstance(x, np.ndarray) for x in items):
-        return np.stack(items, axis) if new else np.concatenate(items, axis)
+        return (
+            np.stack(cast("list[Array]", items), axis)
+            if new
+            else np.concatenate(cast("list[Array]", items), axis)
+        )
     made = [Tensor(x) if isinstance(x, np.ndarray) else x for x in items]
     return ops.stack(made, axis) if new else ops.concat(made, axis)
 
 
 @onnx_op("SplitToSequence", host=True)
-def _(node: Node, x: Value, split: Value = None) -> list[Value]:
+def _(node: Node, x: Dense, split: Dense | None = None) -> list[Value]:
     axis = node.get("axis", 0) % len(x.shape)
     n = x.shape[axis]
     keep = True
@@ -97,7 +101,7 @@ def _(node: Node, x: Value, split: Value = None) -> list[Value]:
             part = part.reshape(tuple(m for i, m in enumerate(x.shape) if i != axis))
         parts.append(part)
         first += size
-    return parts
+    return cast("list[Value]", parts)
 
 
 @onnx_op("Optional", host=True)
@@ -158,7 +162,7 @@ def _(node: Node, x: Array) -> Array:
 
 
 @onnx_op("TfIdfVectorizer", host=True)
-def _(node: Node, x: Value) -> Array:
+def _(node: Node, x: Dense) -> Array:
     array = x if isinstance(x, np.ndarray) else np.asarray(x.asnumpy())
     starts, columns = node.get("ngram_counts"), node.get("ngram_indexes")
     pool = node.get("pool_strings") or node.get("pool_int64s")

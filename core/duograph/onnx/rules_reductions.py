@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..dtype import as_dtype, float32, float64, int32, int64
 from ..tensor import Tensor
-from .model import RULES, Array, Dense, Node, Value, onnx_op
+from .model import RULES, Array, Dense, Node, onnx_op
 from .rules_elementwise import cast_array, dtype_of, number_like
 from .rules_shapes import axes_of
 
@@ -292,26 +292,20 @@ def _blocks(v: Dense | None, node: Node, shape: tuple[int, ...]) -> Dense | None
     return v.reshape(tuple(-1 if i == axis else 1 for i in range(len(shape))))
 
 
-def _array(v: Value) -> Array | None:
-    return (
-        None
-        if v is None
-        else v
-        if isinstance(v, np.ndarray)
-        else np.asarray(cast("Tensor", v).asnumpy())
-    )
+def _array(v: Dense) -> Array:
+    return None if v is None else v if isinstance(v, np.ndarray) else np.asarray(v.asnumpy())
 
 
 _NARROW = ("int4", "uint4", "int2", "uint2")
 
 
 @onnx_op("QuantizeLinear", host=True)
-def _(node: Node, x: Value, scale: Value, zero: Value = None) -> Value:
+def _(node: Node, x: Dense, scale: Dense, zero: Dense | None = None) -> Dense:
     number = node.get("output_dtype", 0)
     given = None if zero is None else zero.dtype.np if isinstance(zero, Tensor) else zero.dtype
     dtype = dtype_of(number) if number else np.dtype(np.uint8) if given is None else given
     plain = dtype.kind in "iu" and dtype.name not in _NARROW
-    scale, zero = _blocks(scale, node, x.shape), _blocks(zero, node, x.shape)
+    scale, zero = cast("Dense", _blocks(scale, node, x.shape)), _blocks(zero, node, x.shape)
     if plain and isinstance(x, Tensor):
         limits = np.iinfo(dtype)
         s = scale if isinstance(scale, Tensor) else Tensor(scale)
@@ -337,11 +331,11 @@ def _limits(dtype: np.dtype[np.generic]) -> tuple[int, int]:
 
 
 @onnx_op("DequantizeLinear", host=True)
-def _(node: Node, x: Value, scale: Value, zero: Value = None) -> Value:
+def _(node: Node, x: Dense, scale: Dense, zero: Dense | None = None) -> Dense:
     number = node.get("output_dtype", 0)
     own = scale.dtype.np if isinstance(scale, Tensor) else scale.dtype
     dtype = dtype_of(number) if number else own
-    scale, zero = _blocks(scale, node, x.shape), _blocks(zero, node, x.shape)
+    scale, zero = cast("Dense", _blocks(scale, node, x.shape)), _blocks(zero, node, x.shape)
     if isinstance(x, Tensor):
         made = ops.cast(x, float32)
         if zero is not None:
@@ -437,4 +431,4 @@ def _(node: Node, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Te
 def _(node: Node, x: Tensor, target: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     logs = ops.log_softmax(x, 1)
     rule = RULES["NegativeLogLikelihoodLoss"]
-    return rule.function(node, logs, target, weight), logs
+    return cast("Tensor", rule.function(node, logs, target, weight)), logs
