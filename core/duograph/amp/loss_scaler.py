@@ -6,7 +6,7 @@ User code calls `scale` on the loss, `unscale` on the gradients, and `adjust` af
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar, cast
 
 from .. import ops
 from ..dtype import float32
@@ -16,15 +16,17 @@ from ..tensor import Tensor
 
 __all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", "init_status"]
 
+N = TypeVar("N")  # a Tensor, or nested tuples and lists of Tensors
 
-def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+
+def _mapped(value: N, function: Callable[[Tensor], Tensor]) -> N:
     """Apply a function to each item of nested tuples and lists; return the same structure."""
     if isinstance(value, (tuple, list)):
-        return type(value)(_mapped(v, function) for v in value)
-    return function(value)
+        return cast("N", type(value)(_mapped(v, function) for v in value))
+    return cast("N", function(cast("Tensor", value)))
 
 
-def all_finite(inputs: Any) -> Tensor:
+def all_finite(inputs: object) -> Tensor:
     """Return whether every element of every Tensor is finite, as a 0-d bool Tensor
     (`mindspore.amp.all_finite`).
 
@@ -64,11 +66,11 @@ class LossScaler:
 
     scale_value: Parameter
 
-    def scale(self, inputs: Any) -> Any:
+    def scale(self, inputs: N) -> N:
         """Multiply a Tensor, or nested Tensors, by the loss scale."""
         return _mapped(inputs, lambda t: t * ops.cast(self.scale_value, t.dtype))
 
-    def unscale(self, inputs: Any) -> Any:
+    def unscale(self, inputs: N) -> N:
         """Divide a Tensor, or nested Tensors, by the loss scale."""
         return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
 

@@ -43,11 +43,11 @@ class _OutputTo32(Cell):
         super().__init__(auto_prefix=False)
         self._backbone = backbone
 
-    def construct(self, *args: Any, **kwargs: Any) -> Any:
+    def construct(self, *args: object, **kwargs: object) -> Any:
         return _to_32(self._backbone(*args, **kwargs))
 
 
-def _to_32(value: Any) -> Any:
+def _to_32(value: object) -> object:
     """Cast the 16-bit floats among the tensors of a nested result to float32."""
     if isinstance(value, Tensor):
         return ops.cast(value, float32) if value.dtype in (float16, bfloat16) else value
@@ -187,10 +187,10 @@ def custom_mixed_precision(
 def build_train_network(
     network: Cell,
     optimizer: Optimizer,
-    loss_fn: Callable[..., Any] | None = None,
+    loss_fn: Callable[[Tensor, Tensor], Tensor] | None = None,
     level: str = "O0",
     boost_level: str = "O0",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Cell:
     """Return a Cell that runs a training step in mixed precision
     (`mindspore.amp.build_train_network`).

@@ -15,10 +15,13 @@ import math
 import pathlib
 import pickle
 import zipfile
-from typing import Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["read", "write"]
 
@@ -45,9 +48,9 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self.archive = archive
         self.folder = folder
-        self.storages: dict[str, Any] = {}
+        self.storages: dict[str, Array] = {}
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         allowed = {
             ("collections", "OrderedDict"): collections.OrderedDict,
             ("torch._utils", "_rebuild_tensor_v2"): _tensor,
@@ -60,7 +63,7 @@ class _Unpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"it holds an object of {module}.{name}, not only tensors")
         return allowed[module, name]
 
-    def persistent_load(self, pid: Any) -> Any:
+    def persistent_load(self, pid: tuple[str, object, str, object, int]) -> Array:
         kind, storage, key, _, count = pid
         if kind != "storage" or not isinstance(storage, _Storage):
             raise pickle.UnpicklingError(f"it refers to {kind!r}")
@@ -70,7 +73,13 @@ class _Unpickler(pickle.Unpickler):
         return self.storages[key]
 
 
-def _tensor(storage: Any, offset: int, shape: Any, strides: Any, *rest: Any) -> Any:
+def _tensor(
+    storage: Array,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    *rest: object,
+) -> Array:
     """Return a tensor of a pickle as an array; stands for `torch._utils._rebuild_tensor_v2`."""
     if math.prod(shape) == 0:
         return np.zeros(shape, storage.dtype)
@@ -82,7 +91,7 @@ def _tensor(storage: Any, offset: int, shape: Any, strides: Any, *rest: Any) -> 
     return np.ascontiguousarray(view).reshape(shape)
 
 
-def read(path: pathlib.Path) -> dict[str, Any]:
+def read(path: pathlib.Path) -> dict[str, Array]:
     """Return the tensors of a state dict as NumPy arrays by name; nested dicts are joined by dots.
 
     Raises:
@@ -102,12 +111,12 @@ def read(path: pathlib.Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is no state dict: {error}; save model.state_dict() instead of the model"
         ) from None
-    values: dict[str, Any] = {}
+    values: dict[str, Array] = {}
     _flatten(found, "", values, path)
     return values
 
 
-def _flatten(found: Any, prefix: str, values: dict[str, Any], path: pathlib.Path) -> None:
+def _flatten(found: object, prefix: str, values: dict[str, Array], path: pathlib.Path) -> None:
     if isinstance(found, np.ndarray):
         values[prefix] = found
     elif isinstance(found, dict):
@@ -117,7 +126,7 @@ def _flatten(found: Any, prefix: str, values: dict[str, Any], path: pathlib.Path
         raise ValueError(f"{path} holds {type(found).__name__}; wanted a state dict")
 
 
-def write(values: dict[str, Any], path: pathlib.Path) -> None:
+def write(values: dict[str, Array], path: pathlib.Path) -> None:
     """Write a state dict by `torch.save`.
 
     Raises:

@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def measure(seconds: float) -> list[Result]:
     small, large = tensor(3), tensor(4 << 20)
     square = tensor(1024, 1024)
 
-    def chain(x: Any) -> Any:
+    def chain(x: Tensor) -> Tensor:
         return ops.tanh(x * 2.0 + 1.0) * x
 
     fused = jit(chain)
@@ -99,14 +99,14 @@ def measure(seconds: float) -> list[Result]:
     step = value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
     x, y = tensor(64, 64), Tensor(random.integers(0, 10, 64).astype(np.int32))
 
-    def train(x: Any, y: Any) -> Any:
+    def train(x: Tensor, y: Tensor) -> Tensor:
         loss, gradients = step(x, y)
         optimizer(gradients)
         return loss
 
     compiled = jit(train)
     megabytes = large.nbytes / 1e6
-    rows: list[tuple[str, Callable[[], Any], float, str]] = [
+    rows: list[tuple[str, Callable[[], Tensor], float, str]] = [
         ("a + b of 3 floats", lambda: small + small, 1.0, "calls/s"),
         ("chain of 4 ops on 4M floats, eager", lambda: chain(large), 2e-3 * megabytes, "GB/s"),
         ("chain of 4 ops on 4M floats, compiled", lambda: fused(large), 2e-3 * megabytes, "GB/s"),
@@ -121,7 +121,7 @@ def measure(seconds: float) -> list[Result]:
     return found
 
 
-def _median(call: Callable[[], Any], seconds: float) -> float:
+def _median(call: Callable[[], Tensor], seconds: float) -> float:
     """Return the median time of a call in seconds; several calls are measured together."""
     for _ in range(3):
         _finish(call())

@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 __all__ = [
     "CommandError",
@@ -76,7 +76,7 @@ def command(
     return made
 
 
-def print_json(data: Any) -> None:
+def print_json(data: object) -> None:
     """Print data as JSON."""
     sys.stdout.write(json.dumps(data, indent=1) + "\n")
 

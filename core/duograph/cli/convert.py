@@ -11,7 +11,7 @@ import os
 import pathlib
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..tensor import Tensor
 from ..train.serialization import load_checkpoint, save_checkpoint
 from . import _torch_files
 from .command import Commands, UsageError, command, print_json, size_text
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["add", "read", "write"]
 
@@ -85,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _renamed(values: dict[str, Any], rules: list[str]) -> dict[str, Any]:
+def _renamed(values: dict[str, Array], rules: list[str]) -> dict[str, Array]:
     """Return the values under names in which each rule PATTERN=NAME was applied, in order."""
     for rule in rules:
         pattern, equals, name = rule.partition("=")
@@ -101,7 +104,7 @@ def _renamed(values: dict[str, Any], rules: list[str]) -> dict[str, Any]:
     return values
 
 
-def read(path: pathlib.Path) -> dict[str, Any]:
+def read(path: pathlib.Path) -> dict[str, Array]:
     """Return the tensors of a file of weights as NumPy arrays by name.
 
     Raises:
@@ -122,7 +125,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     return {name: value.asnumpy() for name, value in found.items() if isinstance(value, Tensor)}
 
 
-def write(values: dict[str, Any], path: pathlib.Path) -> None:
+def write(values: dict[str, Array], path: pathlib.Path) -> None:
     """Write NumPy arrays by name to a file of weights, in the format of its suffix.
 
     Raises:
@@ -138,7 +141,7 @@ def write(values: dict[str, Any], path: pathlib.Path) -> None:
                 f".npz has no dtype {values[odd[0]].dtype.name}, which {odd[0]} has; write "
                 ".safetensors"
             )
-        np.savez(path, **values)
+        np.savez(path, **cast("dict[str, Any]", values))
     else:
         tensors = {name: Tensor(array) for name, array in values.items()}
         save_checkpoint(tensors, str(path), format=path.suffix[1:])

@@ -9,12 +9,27 @@ import argparse
 import importlib.metadata
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ..backend import hookspecs, registry
 from .command import Commands, command, print_json
 
 __all__ = ["add", "facts"]
+
+
+if TYPE_CHECKING:
+
+    class Facts(TypedDict):
+        """What is known about a plugin; see `facts`."""
+
+        name: str
+        package: str
+        version: str
+        entry_point: str
+        hooks: list[str]
+        devices: list[str]
+        problem: str | None
+        broken: bool
 
 
 def add(commands: Commands) -> None:
@@ -40,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if any(plugin["broken"] for plugin in found) else 0
 
 
-def facts() -> list[dict[str, Any]]:
+def facts() -> list[Facts]:
     """Return what is known about each plugin: name, package, version, entry point, hooks, devices.
 
     `problem` is the reason why it is disabled, or why its device cannot be used here; `broken` says
@@ -65,7 +80,7 @@ def facts() -> list[dict[str, Any]]:
                     "broken": any(e.broken for e in own),
                 }
             )
-    return sorted(found, key=lambda plugin: str(plugin["name"]))
+    return sorted(cast("list[Facts]", found), key=lambda plugin: str(plugin["name"]))
 
 
 def _hooks(module: str) -> list[str]:
@@ -75,7 +90,7 @@ def _hooks(module: str) -> list[str]:
     return [name for name in known if hasattr(loaded, name)]
 
 
-def _paragraph(plugin: dict[str, Any]) -> str:
+def _paragraph(plugin: Facts) -> str:
     state = "disabled" if plugin["broken"] else "not usable here" if plugin["problem"] else "loaded"
     lines = [f"{plugin['name']}: {state}"]
     if plugin["problem"]:

@@ -15,7 +15,6 @@ import re
 import runpy
 import sys
 import traceback
-from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def _target(text: str) -> tuple[str, str]:
     return script, function
 
 
-def _run_script(script: str, arguments: list[str], name: str) -> dict[str, Any]:
+def _run_script(script: str, arguments: list[str], name: str) -> dict[str, object]:
     """Run a script and return its global names; one that calls `sys.exit` has ended as well.
 
     Raises:
@@ -128,7 +127,7 @@ def _run_script(script: str, arguments: list[str], name: str) -> dict[str, Any]:
         raise SystemExit(1) from None
 
 
-def _globals_of(error: BaseException, script: str) -> dict[str, Any]:
+def _globals_of(error: BaseException, script: str) -> dict[str, object]:
     frame = error.__traceback__
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == script:
@@ -137,7 +136,9 @@ def _globals_of(error: BaseException, script: str) -> dict[str, Any]:
     return {}
 
 
-def _recorded(script: str, function: str, names: dict[str, Any], made: list[JitFunction]) -> Page:
+def _recorded(
+    script: str, function: str, names: dict[str, object], made: list[JitFunction]
+) -> Page:
     """Return the page of the first program that the run of a script compiled for a function."""
     value = _value(function, names)
     known = [f for f in made if f is value or _is_called(f, function)]
@@ -163,7 +164,7 @@ def _is_called(function: JitFunction, name: str) -> bool:
     return bool(full == name or full.endswith((f".{name}",)))
 
 
-def _value(function: str, names: dict[str, Any]) -> Any:
+def _value(function: str, names: dict[str, object]) -> object:
     """Return the object of a dotted name among the names of a script; None if there is none."""
     first, *rest = function.split(".")
     value = names.get(first)
@@ -172,7 +173,7 @@ def _value(function: str, names: dict[str, Any]) -> Any:
     return value
 
 
-def _compiled(script: str, function: str, names: dict[str, Any], texts: list[str]) -> Page:
+def _compiled(script: str, function: str, names: dict[str, object], texts: list[str]) -> Page:
     """Compile a function of a script for arguments given as text, and return its page."""
     value = _value(function, names)
     if value is None:
@@ -187,7 +188,7 @@ def _compiled(script: str, function: str, names: dict[str, Any], texts: list[str
         raise CommandError(f"{function}: {type(error).__name__}: {error}") from None
 
 
-def _argument(text: str, names: dict[str, Any]) -> Any:
+def _argument(text: str, names: dict[str, object]) -> object:
     """Return the value of an expression, or a Tensor of zeros for a type such as float32[8,3]."""
     match = SHAPE.fullmatch(text.strip())
     kind = getattr(dtype, match[1], None) if match else None

@@ -8,7 +8,6 @@ function an asynchronous collective is complete when its call returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..dtype import DType
 from ..errors import ArgumentError, ArgumentValueError
@@ -46,7 +45,7 @@ __all__ = [
 
 def _returned(
     op: Op, x: Tensor, group: Group, shape: Sequence[int], async_op: bool = False,
-    **attributes: Any,
+    **attributes: object,
 ) -> tuple[Tensor, Work | None]:  # fmt: skip
     """Run a collective op; return its result, of this shape, and the handle."""
     if group.size > 1 and async_op and not in_graph(x):
@@ -425,7 +424,7 @@ class P2POp:
 
     def __init__(
         self,
-        op: str | Callable[..., Any],
+        op: str | Callable[..., object],
         tensor: Tensor | tuple[int, ...],
         peer: int,
         group: str | None = None,

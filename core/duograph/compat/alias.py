@@ -17,7 +17,6 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..version import __version__ as API_VERSION
 
@@ -44,7 +43,7 @@ class _Distribution(importlib.metadata.Distribution):
             return None
         return f"Metadata-Version: 2.1\nName: {ALIAS}\nVersion: {API_VERSION}\n"
 
-    def locate_file(self, path: Any) -> Any:
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
         """Return the path of a file of the package, which lies in duograph's folder."""
         return Path(__file__).resolve().parents[2] / path
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 from ..errors import ArgumentError, ArgumentValueError
+
+T = TypeVar("T")
 
 EQ, NE, LT, LE, GT, GE = 1, 2, 3, 4, 5, 6
 INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = 7, 8, 9, 10
 IN, NOT_IN = 11, 12
 
-_RELATIONS: dict[int, tuple[str, Callable[[Any, Any], bool]]] = {
+_RELATIONS: dict[int, tuple[str, Callable[..., bool]]] = {
     EQ: ("=", operator.eq),
     NE: ("!=", operator.ne),
     LT: ("<", operator.lt),
@@ -24,7 +26,7 @@ _RELATIONS: dict[int, tuple[str, Callable[[Any, Any], bool]]] = {
     GT: (">", operator.gt),
     GE: (">=", operator.ge),
 }
-_RANGES: dict[int, tuple[str, Callable[[Any, Any], bool], Callable[[Any, Any], bool]]] = {
+_RANGES: dict[int, tuple[str, Callable[..., bool], Callable[..., bool]]] = {
     INC_NEITHER: ("({}, {})", operator.gt, operator.lt),
     INC_LEFT: ("[{}, {})", operator.ge, operator.lt),
     INC_RIGHT: ("({}, {}]", operator.gt, operator.le),
@@ -43,8 +45,8 @@ def _is(value: object, kind: type) -> bool:
 
 
 def check_is_number(
-    arg_value: Any, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
-) -> Any:
+    arg_value: T, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
+) -> T:
     """Return the argument if it is a number of exactly that type; bools are refused.
 
     Raises:
@@ -59,8 +61,8 @@ def check_is_number(
 
 
 def _compared(
-    value: Any, other: Any, rel: int, kind: type, arg_name: str | None, prim_name: str | None
-) -> Any:
+    value: T, other: object, rel: int, kind: type, arg_name: str | None, prim_name: str | None
+) -> T:
     check_is_number(value, kind, arg_name, prim_name)
     symbol, compare = _RELATIONS[rel]
     if not compare(value, other):
@@ -94,14 +96,14 @@ def check_float(
 
 
 def check_number_range(
-    arg_value: Any,
-    lower_limit: Any,
-    upper_limit: Any,
+    arg_value: T,
+    lower_limit: object,
+    upper_limit: object,
     rel: int,
     value_type: type,
     arg_name: str | None = None,
     prim_name: str | None = None,
-) -> Any:
+) -> T:
     """Return a number of a type in a range such as `INC_BOTH`. Raises as `check_int`."""
     check_is_number(arg_value, value_type, arg_name, prim_name)
     text, above, below = _RANGES[rel]
@@ -141,7 +143,7 @@ def check_float_range(
     )
 
 
-def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
+def _signed(kind: type, rel: int, text: str) -> Callable[..., object]:
     """Create a function that checks the sign of an int or float and returns the number.
 
     Args:
@@ -150,7 +152,7 @@ def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
         text: the sign in words. "positive" names the function `check_positive_int`.
     """
 
-    def check(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
+    def check(arg_value: T, arg_name: str | None = None, prim_name: str | None = None) -> T:
         return _compared(arg_value, kind(0), rel, kind, arg_name, prim_name)
 
     check.__name__ = check.__qualname__ = f"check_{text}_{kind.__name__}"
@@ -175,14 +177,12 @@ def check_equal_int(
     return check_int(arg_value, value, EQ, arg_name, prim_name)
 
 
-def check_is_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
+def check_is_int(arg_value: T, arg_name: str | None = None, prim_name: str | None = None) -> T:
     """Return an int. Raises as `check_is_number`."""
     return check_is_number(arg_value, int, arg_name, prim_name)
 
 
-def check_is_float(
-    arg_value: Any, arg_name: str | None = None, prim_name: str | None = None
-) -> Any:
+def check_is_float(arg_value: T, arg_name: str | None = None, prim_name: str | None = None) -> T:
     """Return a float. Raises as `check_is_number`."""
     return check_is_number(arg_value, float, arg_name, prim_name)
 
@@ -213,10 +213,10 @@ def check_string(
 
 def check_value_type(
     arg_name: str,
-    arg_value: Any,
+    arg_value: T,
     valid_types: type | Sequence[type],
     prim_name: str | None = None,
-) -> Any:
+) -> T:
     """Return a value of one of the types; a bool is one only if `bool` is among them.
 
     Raises:
@@ -233,8 +233,8 @@ def check_value_type(
 
 
 def check_type_name(
-    arg_name: str, arg_type: Any, valid_types: Sequence[Any], prim_name: str | None
-) -> Any:
+    arg_name: str, arg_type: T, valid_types: Sequence[object], prim_name: str | None
+) -> T:
     """Return a type or dtype that is one of the valid ones.
 
     Raises:
@@ -250,8 +250,8 @@ def check_type_name(
 
 def check_subclass(
     arg_name: str,
-    type_: Any,
-    template_types: Any,
+    type_: object,
+    template_types: object,
     prim_name: str | None = None,
     addition_error_info: str | None = None,
 ) -> None:
@@ -270,7 +270,7 @@ def check_subclass(
 
 
 def check_types_same_and_valid(
-    args: Mapping[str, Any], valid_values: Sequence[Any], prim_name: str | None = None
+    args: Mapping[str, object], valid_values: Sequence[object], prim_name: str | None = None
 ) -> None:
     """Check that named dtypes are all the same, and one of the valid ones.
 
@@ -287,7 +287,7 @@ def check_types_same_and_valid(
             )
 
 
-def check_isinstance(arg_name: str, arg_value: Any, classes: type | tuple[type, ...]) -> Any:
+def check_isinstance(arg_name: str, arg_value: T, classes: type | tuple[type, ...]) -> T:
     """Return an instance of the classes.
 
     Raises:

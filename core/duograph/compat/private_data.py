@@ -5,11 +5,14 @@ The table of paths serves them; nothing in duograph imports this module.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["hwc_to_chw", "is_numpy"]
 
@@ -19,7 +22,7 @@ def is_numpy(img: object) -> bool:
     return isinstance(img, np.ndarray)
 
 
-def hwc_to_chw(img: Any) -> Any:
+def hwc_to_chw(img: object) -> Array:
     """Return an image (height, width, channels) as (channels, height, width); others unchanged.
 
     Raises:

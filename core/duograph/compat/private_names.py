@@ -10,8 +10,8 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 from .. import communication, context
 from ..common.initializer import _fans
@@ -20,13 +20,13 @@ from ..execution.device import synchronize
 from ..nn import Cell
 from ..ops import constexpr
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 # ---- parallel._utils ---------------------------------------------------------------------------
 
 
-def _get_parallel_mode() -> Any:
+def _get_parallel_mode() -> object:
     """Return the recorded parallel mode, ``"stand_alone"`` by default."""
     return context.get_auto_parallel_context("parallel_mode")
 
@@ -72,7 +72,7 @@ def opt_init_args_register(fn: F) -> F:
     signature = inspect.signature(fn)
 
     @functools.wraps(fn)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, **kwargs: object) -> None:
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         given = dict(list(bound.arguments.items())[1:])
@@ -87,10 +87,10 @@ def opt_init_args_register(fn: F) -> F:
     return init  # type: ignore[return-value]
 
 
-def cell_attr_register(fn: F | None = None, attrs: object = None) -> Any:
+def cell_attr_register(fn: F | None = None, attrs: object = None) -> F | Callable[[F], F]:
     """Decorate the `__init__` of a Cell; compiled code compares attributes without a mark."""
     if fn is None:
-        return functools.partial(cell_attr_register, attrs=attrs)
+        return cast("Callable[[F], F]", functools.partial(cell_attr_register, attrs=attrs))
     return fn
 
 
@@ -114,7 +114,7 @@ class _VirtualDatasetCell(Cell):
         super().__init__(auto_prefix=False)
         self._backbone = backbone
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> Any:
         return self._backbone(*inputs)
 
 
@@ -126,13 +126,13 @@ def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
 # ---- primitives and executors ------------------------------------------------------------------
 
 
-def _get_cache_prim(cls: type) -> Callable[..., Any]:
+def _get_cache_prim(cls: type) -> Callable[..., object]:
     """Return a function that creates a primitive of class `cls`, or returns an earlier equal one.
 
     Two calls with equal arguments return the same primitive.
     """
 
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: object, **kwargs: object) -> object:
         key = (cls, args, tuple(sorted(kwargs.items())))
         try:
             found = _primitives.get(key)
@@ -145,7 +145,7 @@ def _get_cache_prim(cls: type) -> Callable[..., Any]:
     return make
 
 
-_primitives: dict[Any, Any] = {}
+_primitives: dict[Hashable, object] = {}
 _primexpr = constexpr
 
 
@@ -179,19 +179,19 @@ _pynative_executor = _PyNativeExecutor()
 class _CellGraphExecutor:
     """The methods of MindSpore's executor of graphs that published packages call."""
 
-    def compile(self, obj: Cell, *args: Any, **kwargs: Any) -> tuple[str, bool]:
+    def compile(self, obj: Cell, *args: object, **kwargs: object) -> tuple[str, bool]:
         """Compile a Cell for the types of its arguments; return (a name of the program, True)."""
         obj.compile(*args, **kwargs)
         return f"{type(obj).__name__}.{id(obj)}", True
 
-    def __call__(self, obj: Cell, *args: Any, phase: str = "predict") -> Any:
+    def __call__(self, obj: Cell, *args: object, phase: str = "predict") -> Any:
         """Call a Cell, which GRAPH_MODE compiles; return its result. `phase` is ignored."""
         del phase
         return obj(*args)
 
 
 _cell_graph_executor = _CellGraphExecutor()
-cells_compile_cache: dict[int, Any] = {}
+cells_compile_cache: dict[int, object] = {}
 
 
 class MSContext:

@@ -10,7 +10,7 @@ import contextlib
 import enum
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class AmpLevel(enum.Enum):
     AmpAuto = 4
 
 
-def mixed_precision_cast(dst_dtype: DType, x: Any) -> Any:
+def mixed_precision_cast(dst_dtype: DType, x: object) -> object:
     """Return a Tensor, or nested tuples and lists of some, with its floats in `dst_dtype`."""
     if isinstance(x, (tuple, list)):
         return type(x)(mixed_precision_cast(dst_dtype, v) for v in x)
@@ -163,7 +163,10 @@ def _update_param(param: Parameter, new_param: object, strict_load: bool) -> Non
 
 
 def _load_dismatch_prefix_params(
-    net: Cell, parameter_dict: dict[str, Any], param_not_load: list[str], strict_load: bool
+    net: Cell,
+    parameter_dict: dict[str, Parameter | str],
+    param_not_load: list[str],
+    strict_load: bool,
 ) -> None:
     """Load the Parameters whose names in a checkpoint have one additional prefix.
 
@@ -181,7 +184,7 @@ def _load_dismatch_prefix_params(
             param_not_load.remove(param.name)
 
 
-def _handle_loss(loss: Any) -> Any:
+def _handle_loss(loss: object) -> object:
     """Return the mean of a loss as a float; of several Tensors, the first one unchanged."""
     if isinstance(loss, (tuple, list)):
         return loss[0] if isinstance(loss[0], Tensor) else loss
@@ -200,7 +203,7 @@ class _Function:
     """
 
     @classmethod
-    def apply(cls, *_: object, **__: object) -> Any:
+    def apply(cls, *_: object, **__: object) -> NoReturn:
         """Refuse to run.
 
         Raises:
@@ -214,11 +217,11 @@ class _Function:
 # ---- amp ---------------------------------------------------------------------------------------
 
 
-def _grad_scale_map(scale_value: Tensor, inputs: Any) -> Any:
+def _grad_scale_map(scale_value: Tensor, inputs: object) -> object:
     """Return nested tuples of gradients, each multiplied by a scale."""
     return ops.HyperMap()(lambda grad: grad * ops.cast(scale_value, grad.dtype), inputs)
 
 
-def _grad_unscale_map(scale_value: Tensor, inputs: Any) -> Any:
+def _grad_unscale_map(scale_value: Tensor, inputs: object) -> object:
     """Return nested tuples of gradients, each divided by a scale."""
     return ops.HyperMap()(lambda grad: grad / ops.cast(scale_value, grad.dtype), inputs)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import enum
 import gc
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from ..dtype import DType, as_dtype, bool_, float32, int64
+from ..dtype import DType, DTypeLike, as_dtype, bool_, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedOpError
 from ..execution.device import empty_cache
 from ..option_checks import warn_moot
@@ -56,7 +56,7 @@ Examples:
 """
 
 
-def frombuffer(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
+def frombuffer(buffer: object, dtype: DTypeLike, count: int = -1, offset: int = 0) -> Tensor:
     """Return a 1-d Tensor of the elements in a buffer (`mindspore.frombuffer`).
 
     Args:
@@ -77,7 +77,7 @@ def frombuffer(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> Ten
     """
     wanted = as_dtype(dtype)
     try:
-        data = memoryview(buffer).cast("B")
+        data = memoryview(cast("bytes", buffer)).cast("B")
     except TypeError as error:
         got = type(buffer).__name__
         raise ArgumentError(f"frombuffer: got {got}; wanted an object with a buffer") from error
@@ -126,7 +126,7 @@ def get_py_obj_dtype(obj: object) -> DType:
 
 
 def merge_sliced_parameter(
-    sliced_parameters: Sequence[Parameter], strategy: dict[str, Any] | None = None
+    sliced_parameters: Sequence[Parameter], strategy: Mapping[str, object] | None = None
 ) -> Parameter:
     """Join the slices of a Parameter along the first axis (`mindspore.merge_sliced_parameter`).
 
@@ -191,7 +191,7 @@ def set_recursion_limit(recursion_limit: int = 1000) -> None:
         raise ArgumentValueError(f"set_recursion_limit: got {recursion_limit}; wanted 1 or more")
 
 
-_ALGO: dict[str, Any] = {
+_ALGO: dict[str, object] = {
     "fully_use_devices": False,
     "elementwise_op_strategy_follow": False,
     "enable_algo_approxi": False,
@@ -202,7 +202,7 @@ _ALGO: dict[str, Any] = {
 _algo = dict(_ALGO)
 
 
-def set_algo_parameters(**kwargs: Any) -> None:
+def set_algo_parameters(**kwargs: object) -> None:
     """Keep settings of MindSpore's search for a parallel strategy; they choose nothing here.
 
     One warning says so.
@@ -222,7 +222,7 @@ def set_algo_parameters(**kwargs: Any) -> None:
     _algo.update(kwargs)
 
 
-def get_algo_parameters(attr_key: str) -> Any:
+def get_algo_parameters(attr_key: str) -> object:
     """Return a setting that `set_algo_parameters` keeps.
 
     Raises:
@@ -252,7 +252,7 @@ def _algo_name(owner: str, name: str) -> str:
     return name
 
 
-def get_ps_context(attr_key: str) -> Any:
+def get_ps_context(attr_key: str) -> object:
     """Return a setting of MindSpore's parameter servers, which are off.
 
     Raises:
@@ -263,7 +263,7 @@ def get_ps_context(attr_key: str) -> Any:
         >>> ms.get_ps_context("enable_ps")
         False
     """
-    known: dict[str, Any] = {"enable_ps": False, "config_file_path": "", "enable_ssl": False}
+    known: dict[str, object] = {"enable_ps": False, "config_file_path": "", "enable_ssl": False}
     if attr_key not in known:
         raise ArgumentValueError(
             f"get_ps_context: got {attr_key!r}; wanted one of {', '.join(known)}"

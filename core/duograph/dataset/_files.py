@@ -12,7 +12,7 @@ import pathlib
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import IO, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _STEP = 1 << 24
 
 
 def read_idx(
-    path: pathlib.Path, ndim: int, owner: str, dtype: np.dtype[Any] | None = None
+    path: pathlib.Path, ndim: int, owner: str, dtype: np.dtype[np.generic] | None = None
 ) -> Array:
     """Read an array with `ndim` axes in the IDX format of MNIST, plain or gzipped.
 
@@ -39,14 +39,18 @@ def read_idx(
         DatasetError: the file is damaged, or holds something else.
     """
     try:
-        opened: Any = gzip.open if path.suffix == ".gz" else open
+        opened: Callable[..., IO[bytes]] = cast(
+            "Callable[..., IO[bytes]]", gzip.open if path.suffix == ".gz" else open
+        )
         with opened(path, "rb") as file:
             return _idx(path, file, ndim, owner, dtype or np.dtype(np.uint8))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DatasetError(f"{owner}: {path} is damaged ({error})") from None
 
 
-def _idx(path: pathlib.Path, file: BinaryIO, ndim: int, owner: str, dtype: np.dtype[Any]) -> Array:
+def _idx(
+    path: pathlib.Path, file: IO[bytes], ndim: int, owner: str, dtype: np.dtype[np.generic]
+) -> Array:
     head = file.read(4)
     code = 8 if dtype == np.uint8 else 12
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] != code:

@@ -12,7 +12,7 @@ import pickletools
 import re
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -42,11 +42,11 @@ class _DType:
         self.code = code
         self.order = "="
 
-    def np(self) -> np.dtype[Any]:
+    def np(self) -> np.dtype[np.generic]:
         return np.dtype(self.order + self.code)
 
 
-def read_plain_pickle(data: bytes) -> Any:
+def read_plain_pickle(data: bytes) -> object:
     """Return the value that a pickle describes; strings of Python 2 become bytes.
 
     Raises:
@@ -65,14 +65,14 @@ def read_plain_pickle(data: bytes) -> Any:
         raise ValueError(f"at byte {at}: {error}") from None
 
 
-def _finished(value: Any) -> Any:
+def _finished(value: object) -> object:
     """Replace the described arrays in a value, a list or a dict of values by NumPy arrays."""
     if isinstance(value, dict):
         return {k: _array(v) for k, v in value.items()}
     return [_array(v) for v in value] if isinstance(value, list) else _array(value)
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> object:
     if not isinstance(value, _ArrayInProgress):
         return value
     if value.made is None:
@@ -84,10 +84,10 @@ class _Machine:
     """Interpreter of a pickle: its stack of values, and its memo of values to be used again."""
 
     def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+        self.stack: list[object] = []
+        self.memo: dict[object, object] = {}
 
-    def run(self, name: str, argument: Any) -> None:
+    def run(self, name: str, argument: object) -> None:
         """Execute one opcode of the pickle, given by its name and argument.
 
         Raises:
@@ -104,11 +104,11 @@ class _Machine:
         elif name == "MEMOIZE":
             self.memo[len(self.memo)] = self.stack[-1]
         elif name == "GLOBAL":
-            self.stack.append(_named(argument.replace(" ", ".", 1)))
+            self.stack.append(_named(cast("str", argument).replace(" ", ".", 1)))
         elif name not in ("PROTO", "FRAME", "STOP"):
             raise ValueError(f"the opcode {name} is refused; only arrays and containers are read")
 
-    def since_mark(self) -> list[Any]:
+    def since_mark(self) -> list[object]:
         """Remove and return the values above the newest mark on the stack; remove the mark, too."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
@@ -119,7 +119,7 @@ class _Machine:
         del self.stack[at:]
         return found
 
-    def last(self, n: int) -> list[Any]:
+    def last(self, n: int) -> list[object]:
         """Remove and return the last `n` values on the stack."""
         found = self.stack[len(self.stack) - n :]
         if len(found) != n or _MARK in map(_identity, found):
@@ -127,13 +127,13 @@ class _Machine:
         del self.stack[len(self.stack) - n :]
         return found
 
-    def extend(self, values: list[Any]) -> None:
+    def extend(self, values: list[object]) -> None:
         target = self.stack[-1]
         if type(target) is not list:
             raise ValueError(f"elements are added to {type(target).__name__}")
         target.extend(values)
 
-    def update(self, values: list[Any]) -> None:
+    def update(self, values: list[object]) -> None:
         target = self.stack[-1]
         if type(target) is not dict or len(values) % 2:
             raise ValueError(f"items are added to {type(target).__name__}")
@@ -164,7 +164,7 @@ class _Machine:
             raise ValueError(f"{type(target).__name__} has no state")
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: object) -> object:
     """Return `value` if it is the mark of the stack, and None for any other value.
 
     The caller searches the results with `==`, which arrays do not support.
@@ -172,7 +172,7 @@ def _identity(value: Any) -> Any:
     return value if value is _MARK else None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("ascii")
     if not isinstance(value, str):
@@ -186,20 +186,20 @@ def _named(text: str) -> _Name:
     return _Name(text)
 
 
-def _dtype(code: Any, *_: Any) -> _DType:
+def _dtype(code: object, *_: object) -> _DType:
     code = _text(code)
     if not re.fullmatch("b1|[iu][1248]|f[248]", code):
         raise ValueError(f"an array has the dtype {code!r}; wanted numbers")
     return _DType(code)
 
 
-def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
+def _encoded(text: object, encoding: object = "latin1") -> bytes:
     if encoding not in ("latin1", b"latin1"):
         raise ValueError(f"bytes are encoded as {encoding!r}")
     return text.encode("latin1") if isinstance(text, str) else b""
 
 
-def _made(raw: Any, dtype: Any, shape: Any, order: Any) -> Array:
+def _made(raw: object, dtype: object, shape: object, order: object) -> Array:
     """Convert bytes to an array of a dtype, shape and memory order ("C" or "F").
 
     Raises ValueError unless the number of bytes fits.
@@ -215,14 +215,14 @@ def _made(raw: Any, dtype: Any, shape: Any, order: Any) -> Array:
     return np.frombuffer(raw, kind).reshape(sizes, order=order)
 
 
-def _from_buffer(raw: Any, dtype: Any, shape: Any, order: Any) -> _ArrayInProgress:
+def _from_buffer(raw: object, dtype: object, shape: object, order: object) -> _ArrayInProgress:
     made = _ArrayInProgress()
     made.made = _made(raw, dtype, shape, order)
     return made
 
 
 # What the functions that a pickle of arrays names do, by name.
-_CALLS: dict[str, Callable[..., Any]] = {
+_CALLS: dict[str, Callable[..., object]] = {
     "numpy.dtype": _dtype,
     "numpy.core.multiarray._reconstruct": lambda *_: _ArrayInProgress(),
     "numpy._core.multiarray._reconstruct": lambda *_: _ArrayInProgress(),
@@ -232,7 +232,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
@@ -241,7 +241,7 @@ def _old_string(value: str) -> bytes:
 
 
 # The value that an opcode appends to the stack, from its argument.
-_CONSTANTS: dict[str, Callable[[Any], Any]] = {
+_CONSTANTS: dict[str, Callable[..., object]] = {
     **dict.fromkeys(["INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"], _same),
     **dict.fromkeys(["FLOAT", "BINFLOAT", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"], _same),
     **dict.fromkeys(

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentValueError
 from .image_sources import IMAGES, ImageFiles, PathLike, checked_usage
-from .rows import DAMAGE, DatasetError, Row
+from .rows import DAMAGE, Array, DatasetError, Row
 from .source import SamplerLike, damaged, folder_of
 
 __all__ = ["CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"]
@@ -206,7 +206,7 @@ class CocoDataset(ImageFiles):
         try:
             content = json.loads(_text("CocoDataset", path))
             names = {i["id"]: str(i["file_name"]) for i in content["images"]}
-            groups: dict[Any, list[dict[str, Any]]] = {}
+            groups: dict[object, list[dict[str, Any]]] = {}
             for annotation in content["annotations"]:
                 groups.setdefault(annotation["image_id"], []).append(annotation)
             self._rows = [(names[i], self._annotations(several)) for i, several in groups.items()]
@@ -225,7 +225,7 @@ class CocoDataset(ImageFiles):
         Each column has one item per annotation.
         """
 
-        def numbers(key: str, dtype: Any, width: int = 1) -> Any:
+        def numbers(key: str, dtype: type[np.generic], width: int = 1) -> Array:
             return np.array([a[key] for a in several], dtype).reshape(-1, width)
 
         if self._task == "Detection":
@@ -250,7 +250,7 @@ class CocoDataset(ImageFiles):
         image = self._image(self._folder / pathlib.PurePath(name).name)
         return (image, *rest, *((np.array(pathlib.PurePath(name).stem),) if self._meta else ()))
 
-    def get_class_indexing(self) -> dict[str, Any]:
+    def get_class_indexing(self) -> dict[str, list[int]]:
         return dict(self.class_indexing)
 
 

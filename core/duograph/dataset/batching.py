@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsInt, cast
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from ..option_checks import check_options
 from . import config
 from .pipeline import Dataset, listed, names_of, step
 from .rows import (
+    Array,
     BatchInfo,
     BatchShapeError,
     BatchSize,
     Columns,
     DatasetError,
     Operation,
+    Padding,
     Row,
     Value,
     as_value,
@@ -34,7 +36,7 @@ from .workers import in_order
 __all__ = ["BatchDataset", "BucketBatchByLengthDataset", "PaddedBatchDataset"]
 
 
-def stacked(name: str, values: Any, pad: tuple[Any, Any] | None) -> Value:
+def stacked(name: str, values: Array | Iterable[object], pad: Padding | None) -> Value:
     """Stack the values of a column along a new first axis; dictionaries key by key.
 
     Args:
@@ -51,9 +53,9 @@ def stacked(name: str, values: Any, pad: tuple[Any, Any] | None) -> Value:
     if isinstance(found[0], dict):
         return _stacked_dicts(name, found, pad)
     if pad is not None:
-        found = padded(found, *pad)
+        found = cast("list[Value]", padded(cast("list[Array]", found), *pad))
     try:
-        return np.stack(found)
+        return np.stack(cast("list[Array]", found))
     except (ValueError, TypeError, AttributeError):
         shapes = sorted({a.shape for a in found if isinstance(a, np.ndarray)})
         raise BatchShapeError(
@@ -62,7 +64,7 @@ def stacked(name: str, values: Any, pad: tuple[Any, Any] | None) -> Value:
         ) from None
 
 
-def _stacked_dicts(name: str, values: list[Value], pad: tuple[Any, Any] | None) -> Value:
+def _stacked_dicts(name: str, values: list[Value], pad: Padding | None) -> Value:
     """Stack dictionaries with the same keys into one dictionary of stacked values.
 
     `name` is the column in errors; `pad` is (shape, value) for padding, or None.
@@ -78,7 +80,7 @@ def _stacked_dicts(name: str, values: list[Value], pad: tuple[Any, Any] | None) 
     return {k: stacked(f"{name}[{k!r}]", [v[k] for v in values], pad) for k in keys}
 
 
-def _checked_size(owner: str, size: Any) -> None:
+def _checked_size(owner: str, size: object) -> None:
     """Raise unless a batch size is a function or an int of 1 or more."""
     if callable(size):
         return
@@ -92,7 +94,7 @@ def _checked_size(owner: str, size: Any) -> None:
 class BatchDataset(Dataset):
     """Dataset step that stacks rows into batches."""
 
-    _pad: dict[str, Any] | None = None
+    _pad: Mapping[str, Padding] | None = None
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class BatchDataset(Dataset):
         batch_size: BatchSize,
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
-        per_batch_map: Callable[..., Any] | None = None,
+        per_batch_map: Callable[..., object] | None = None,
         input_columns: Columns = None,
         output_columns: Columns = None,
         python_multiprocessing: bool = False,
@@ -173,7 +175,7 @@ class BatchDataset(Dataset):
             columns.update(zip(self.outputs, found))
         return tuple(stacked(c, columns[c], self._padding(c)) for c in self._columns)
 
-    def _padding(self, column: str) -> tuple[Any, Any] | None:
+    def _padding(self, column: str) -> Padding | None:
         """Return the (shape, value) to which the column is padded, or None for no padding.
 
         Shape and value are None if the defaults apply.
@@ -184,7 +186,7 @@ class BatchDataset(Dataset):
         return shape, value
 
 
-def _pad_info(dataset: Dataset, pad_info: dict[str, Any] | None) -> dict[str, Any]:
+def _pad_info(dataset: Dataset, pad_info: Mapping[str, Padding] | None) -> dict[str, Padding]:
     """Check the argument `pad_info`, a dictionary from columns to (shape, value); return a copy."""
     found = {} if pad_info is None else dict(pad_info)
     names_of(dataset, list(found))
@@ -206,7 +208,7 @@ class PaddedBatchDataset(BatchDataset):
         batch_size: BatchSize,
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
-        pad_info: dict[str, Any] | None = None,
+        pad_info: Mapping[str, Padding] | None = None,
     ) -> None:
         super().__init__(input_dataset, batch_size, drop_remainder, num_parallel_workers)
         self._pad = _pad_info(input_dataset, pad_info)
@@ -226,7 +228,7 @@ class BucketBatchByLengthDataset(Dataset):
         bucket_boundaries: Sequence[int],
         bucket_batch_sizes: Sequence[int],
         element_length_function: Operation | None,
-        pad_info: dict[str, Any] | None,
+        pad_info: Mapping[str, Padding] | None,
         pad_to_bucket_boundary: bool,
         drop_remainder: bool,
     ) -> None:
@@ -259,9 +261,9 @@ class BucketBatchByLengthDataset(Dataset):
 
         It is that of its first length column, or the result of the user's function.
         """
-        values = [row[self._columns.index(c)] for c in self.columns]
+        values = cast("list[Array]", [row[self._columns.index(c)] for c in self.columns])
         if self.function is not None:
-            return int(self.function(*values))
+            return int(cast("SupportsInt", self.function(*values)))
         return values[0].shape[0] if values[0].ndim else 1
 
     def _generate(self) -> Iterator[Row]:
@@ -289,7 +291,7 @@ class BucketBatchByLengthDataset(Dataset):
             for c, values in zip(self._columns, zip(*rows))
         )
 
-    def _padding(self, column: str, at: int) -> tuple[Any, Any] | None:
+    def _padding(self, column: str, at: int) -> Padding | None:
         """Return the (shape, value) to which bucket `at` pads a column, or None for no padding."""
         if self.pad and column not in self.pad:
             return None

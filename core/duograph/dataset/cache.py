@@ -6,7 +6,7 @@ Users make a `DatasetCache` and pass it to a source; `source` reads through it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .rows import Row
 __all__ = ["DatasetCache"]
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @explaining
@@ -75,12 +76,12 @@ class DatasetCache:
         self._owner: object = None
         self._lock = new_lock()
 
-    def get_stat(self) -> Any:
+    def get_stat(self) -> CacheStatistics:
         """Return an object with `num_mem_cached`, `avg_cache_sz` and `num_disk_cached`."""
         count = len(self._rows)
         return CacheStatistics(count, self._bytes // count if count else 0)
 
-    def reader(self, read: Callable[[Any], Row]) -> Callable[[Any], Row]:
+    def reader(self, read: Callable[[K], Row]) -> Callable[[K], Row]:
         """Return a function that calls `read` for keys (hashable) that the cache does not hold yet.
 
         Raises:
@@ -94,7 +95,7 @@ class DatasetCache:
             )
         self._owner = owner
 
-        def cached(key: Any) -> Row:
+        def cached(key: K) -> Row:
             found = self._rows.get(key)
             if found is None:
                 found = read(key)

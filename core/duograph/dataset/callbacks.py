@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from ..errors import ArgumentError, ArgumentValueError
 
@@ -53,32 +53,32 @@ class DSCallback:
             raise ArgumentValueError(f"DSCallback: got step_size={step_size!r}; wanted 1 or more")
         self.step_size = step_size
 
-    def ds_begin(self, ds_run_context: Any) -> None:
+    def ds_begin(self, ds_run_context: DSRunContext) -> None:
         """Run before the first epoch."""
 
-    def ds_epoch_begin(self, ds_run_context: Any) -> None:
+    def ds_epoch_begin(self, ds_run_context: DSRunContext) -> None:
         """Run before each epoch."""
 
-    def ds_epoch_end(self, ds_run_context: Any) -> None:
+    def ds_epoch_end(self, ds_run_context: DSRunContext) -> None:
         """Run after each epoch."""
 
-    def ds_step_begin(self, ds_run_context: Any) -> None:
+    def ds_step_begin(self, ds_run_context: DSRunContext) -> None:
         """Run before each row."""
 
-    def ds_step_end(self, ds_run_context: Any) -> None:
+    def ds_step_end(self, ds_run_context: DSRunContext) -> None:
         """Run after each row."""
 
 
 class CallbackRunner:
     """Calls the user's callbacks before and after the rows of one `map`."""
 
-    def __init__(self, callbacks: Any) -> None:
+    def __init__(self, callbacks: object) -> None:
         several = [] if callbacks is None else callbacks
         several = list(several) if isinstance(several, (list, tuple)) else [several]
         for c in several:
             if not isinstance(c, DSCallback):
                 raise ArgumentError(f"map: got {type(c).__name__} in callbacks; wanted DSCallback")
-        self._callbacks: list[DSCallback] = several
+        self._callbacks: list[DSCallback] = cast("list[DSCallback]", several)
         self._steps = 0
         self._begun = 0
         self._began = False

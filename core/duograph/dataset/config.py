@@ -14,7 +14,6 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ class Settings:
     copies: bool = False
     convert: bool = False
     debug: bool = False
-    hooks: tuple[Callable[..., Any], ...] = ()
+    hooks: tuple[Callable[..., object], ...] = ()
     start_method: str = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     callback_timeout: int = 60
     watchdog: bool = True
@@ -331,7 +330,7 @@ def get_iterator_mode() -> dict[str, bool]:
 
 
 def set_debug_mode(
-    debug_mode_flag: bool, debug_hook_list: Sequence[Callable[..., Any]] | None = None
+    debug_mode_flag: bool, debug_hook_list: Sequence[Callable[..., object]] | None = None
 ) -> None:
     """Run every step in the calling thread, and call functions on the rows around each operation.
 
@@ -500,7 +499,7 @@ def get_video_backend() -> str:
     return _VIDEO_BACKENDS[0]
 
 
-_FILE: dict[str, Callable[[Any], None]] = {
+_FILE: dict[str, Callable[..., None]] = {
     "num_parallel_workers": set_num_parallel_workers,
     "prefetch_size": set_prefetch_size,
     "seed": set_seed,

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from ..errors import ArgumentValueError
 from . import config
 from ._files import read_cifar, read_idx
-from .rows import Array, DatasetError, Row
+from .rows import Array, DatasetError, Row, Value
 from .source import SamplerLike, Source, VisionBaseDataset, folder_of
 from .vision.codecs import decoded
 
@@ -62,7 +62,7 @@ class _ArraySource(_ImageSource):
         label = np.atleast_1d(self._labels_[index])
         return (np.ascontiguousarray(self._images[index]), *[np.asarray(n) for n in label])
 
-    def _labels(self, column: str) -> Sequence[Any] | None:
+    def _labels(self, column: str) -> Sequence[object] | None:
         if column not in self._columns[1:]:
             return None
         labels = self._labels_.reshape(len(self._images), -1)
@@ -433,7 +433,7 @@ class ImageFiles(_ImageSource):
     A subclass sets `_items`, which holds the path and the other columns of each row.
     """
 
-    _items: Sequence[tuple[Any, ...]]
+    _items: Sequence[tuple[pathlib.Path | Value, ...]]
     _decode = False
     _decrypt: Callable[[str], bytes] | None = None
 
@@ -442,7 +442,7 @@ class ImageFiles(_ImageSource):
 
     def _row(self, index: int) -> Row:
         path, *rest = self._items[index]
-        return (self._image(path), *rest)
+        return (self._image(cast("pathlib.Path", path)), *cast("list[Value]", rest))
 
     def _image(self, path: pathlib.Path) -> Array:
         """Return the bytes of an image file as uint8, or with `decode` the decoded image."""
@@ -461,7 +461,7 @@ class ImageFiles(_ImageSource):
         except DatasetError as error:
             raise DatasetError(f"{owner}: {path}: {error}") from None
 
-    def _labels(self, column: str) -> Sequence[Any] | None:
+    def _labels(self, column: str) -> Sequence[object] | None:
         if column not in self._columns[1:]:
             return super()._labels(column)
         at = self._columns.index(column)

@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from ..call_errors import explain_methods, explaining
 from ..errors import ArgumentError, ArgumentValueError
 from . import config
-from .rows import BatchSize, Columns, DatasetError, Operation, Row, RowIterator
+from .rows import (
+    BatchSize,
+    Columns,
+    DatasetError,
+    Operation,
+    Padding,
+    Row,
+    RowIterator,
+    Value,
+)
 
 __all__ = ["Dataset", "STEPS", "listed", "names_of", "step", "zip"]
 
 _zip = builtins.zip  # `zip` below is MindSpore's
 
 Datasets: TypeAlias = "Dataset | Sequence[Dataset]"
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 STEPS: dict[str, Callable[..., Any]] = {}  # what the methods of Dataset call, by their names
 
@@ -53,7 +62,7 @@ class Dataset:
         [[10, 20], [30, 40]]
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -141,7 +150,7 @@ class Dataset:
         """Return how often `repeat` repeats the dataset; 1 without `repeat`."""
         return self._parents[0].get_repeat_count() if self._parents else 1
 
-    def get_class_indexing(self) -> dict[str, Any]:
+    def get_class_indexing(self) -> Mapping[str, int | list[int]]:
         """Return the labels of the source's classes by name; empty if the source has no names."""
         return self._parents[0].get_class_indexing() if self._parents else {}
 
@@ -163,7 +172,7 @@ class Dataset:
                 shape[:] = [n if n == m else None for n, m in _zip(shape, other)]
         return shapes
 
-    def output_types(self) -> list[np.dtype[Any]]:
+    def output_types(self) -> list[np.dtype[np.generic]]:
         """Return the NumPy dtype of every column of the dataset's first row."""
         return [np.dtype(object) if isinstance(a, dict) else a.dtype for a in next(self.rows())]
 
@@ -208,7 +217,7 @@ class Dataset:
         batch_size: BatchSize,
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Dataset:
         """Return a dataset that stacks consecutive rows into batches.
 
@@ -230,7 +239,7 @@ class Dataset:
         batch_size: BatchSize,
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
-        pad_info: dict[str, Any] | None = None,
+        pad_info: Mapping[str, Padding] | None = None,
     ) -> Dataset:
         """Return a dataset that pads rows to one shape and stacks the rows into batches.
 
@@ -246,7 +255,7 @@ class Dataset:
         bucket_boundaries: Sequence[int],
         bucket_batch_sizes: Sequence[int],
         element_length_function: Operation | None = None,
-        pad_info: dict[str, Any] | None = None,
+        pad_info: Mapping[str, Padding] | None = None,
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
     ) -> Dataset:
@@ -294,7 +303,7 @@ class Dataset:
         input_columns: Columns = None,
         output_columns: Columns = None,
         num_parallel_workers: int | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Dataset:
         """Return a dataset that applies functions to columns of each row.
 
@@ -373,7 +382,9 @@ class Dataset:
         """Return a dataset with columns `input_columns` renamed to `output_columns`."""
         return STEPS["rename"](self, input_columns, output_columns)
 
-    def split(self, sizes: Sequence[Any], randomize: bool = True) -> list[Dataset]:
+    def split(
+        self, sizes: Sequence[int] | Sequence[float], randomize: bool = True
+    ) -> list[Dataset]:
         """Split the dataset's rows into several datasets of the given sizes.
 
         Args:
@@ -390,7 +401,7 @@ class Dataset:
             counts = [round(s * n) for s in sizes]
             counts[0] += n - sum(counts)
         else:
-            counts = list(sizes)
+            counts = list(cast("Sequence[int]", sizes))
         if sum(counts) != n or min(counts) < 1:
             raise ArgumentValueError(f"split: got {sizes} for {n} rows; wanted sizes that add up")
         order = config.random_numbers().permutation(n) if randomize else np.arange(n)
@@ -484,7 +495,7 @@ class Dataset:
         STEPS["save"](self, file_name, num_files, file_type)
 
 
-def _shape(value: Any) -> list[int | None]:
+def _shape(value: Value) -> list[int | None]:
     """Return the shape of a column's value as a list, [0] for a dictionary (`output_shapes`)."""
     return [0] if isinstance(value, dict) else list(value.shape)
 

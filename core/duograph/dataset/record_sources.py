@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..mindrecord.reader import RecordFiles
 from ..mindrecord.writer import FileWriter
 from . import samplers, tfrecord
 from .pipeline import Dataset, step
-from .rows import DatasetError, Row, as_value
+from .rows import Array, DatasetError, Row, as_value
 from .source import SamplerLike, Source, UnionBaseDataset
 
 __all__ = ["MindDataset"]
@@ -56,13 +56,15 @@ class MindDataset(Source, UnionBaseDataset):
         num_shards: int | None = None,
         shard_id: int | None = None,
         sampler: SamplerLike = None,
-        padded_sample: dict[str, Any] | None = None,
+        padded_sample: Mapping[str, object] | None = None,
         num_padded: int | None = None,
         num_samples: int | None = None,
         cache: object = None,
     ) -> None:
-        names: list[Any] = (
-            list(dataset_files) if isinstance(dataset_files, (list, tuple)) else [dataset_files]
+        names: list[str] = (
+            list(dataset_files)
+            if isinstance(dataset_files, (list, tuple))
+            else [cast("str", dataset_files)]
         )
         if not names or not all(isinstance(n, (str, os.PathLike)) for n in names):
             raise ArgumentError(f"MindDataset: got dataset_files={dataset_files!r}; wanted paths")
@@ -85,7 +87,7 @@ class MindDataset(Source, UnionBaseDataset):
             return self._padded
         return self._converted(self._files.row(index))
 
-    def _converted(self, row: dict[str, Any]) -> Row:
+    def _converted(self, row: Mapping[str, object]) -> Row:
         """Convert a row of the file, values by column, to a tuple of arrays in column order."""
         made = []
         for name in self._columns:
@@ -113,7 +115,9 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
                                  "'tfrecord'")  # fmt: skip
     if isinstance(num_files, bool) or not isinstance(num_files, int) or num_files < 1:
         raise ArgumentValueError(f"save: got num_files={num_files!r}; wanted 1 or more")
-    rows = [dict(zip(data.get_col_names(), row)) for row in data.rows()]
+    rows = cast(
+        "list[dict[str, Array]]", [dict(zip(data.get_col_names(), row)) for row in data.rows()]
+    )
     if not rows:
         raise DatasetError("save: the dataset has no rows; wanted at least one")
     if file_type == "tfrecord":
@@ -137,7 +141,7 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
     writer.commit()
 
 
-def _plain(value: Any, kind: str) -> Any:
+def _plain(value: Array, kind: str) -> object:
     """Convert the array of a column to what FileWriter takes for a field of type `kind`."""
     if kind in ("string", "bytes"):
         return value.item()

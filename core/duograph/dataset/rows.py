@@ -7,11 +7,12 @@ A row is a tuple with one value per column: a NumPy array, or a dictionary of su
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError, DuographError, ShapeError
+from ..host_arrays import Array
 from ..tensor import Tensor
 from . import config
 
@@ -23,12 +24,12 @@ __all__ = [
     "Row", "RowIterator", "Value", "as_array", "as_value", "padded",
 ]  # fmt: skip
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Columns: TypeAlias = "str | Sequence[str] | None"
-Operation: TypeAlias = Callable[..., Any]  # a user's function of arrays
+Operation: TypeAlias = Callable[..., object]  # a user's function of arrays
 BatchSize: TypeAlias = "int | Callable[[BatchInfo], int]"
-Value: TypeAlias = Any  # an Array, or a dictionary of Values and lists of Values
+Value: TypeAlias = "Array | dict[object, object]"  # a dictionary of arrays, lists and dictionaries
 Row: TypeAlias = tuple[Value, ...]
+Padding: TypeAlias = "tuple[Sequence[int | None] | None, object]"  # shape and value to pad to
 
 
 class DatasetError(DuographError, RuntimeError):
@@ -76,10 +77,10 @@ def as_array(value: object) -> Array:
 
 def as_value(value: object) -> Value:
     """Convert a value from a source or a transform to an array or a dictionary of arrays."""
-    return _nested(value) if isinstance(value, dict) else as_array(value)
+    return cast("Value", _nested(value)) if isinstance(value, dict) else as_array(value)
 
 
-def _nested(value: object) -> Value:
+def _nested(value: object) -> object:
     """Convert a value inside a dictionary to an array, items of lists and dicts one by one.
 
     An object that cannot be an array is returned as it is.
@@ -157,7 +158,7 @@ class RowIterator:
         items = [self._converted(row[i]) for i in self._picks]
         return dict(zip(self._columns, items)) if self._as_dict else items
 
-    def _converted(self, value: Value) -> Any:
+    def _converted(self, value: object) -> object:
         """Return the value of a column as the user gets it: an array, a Tensor, or a dict of these.
 
         Strings remain arrays.
@@ -185,7 +186,9 @@ class BatchShapeError(DatasetError, ShapeError):
     """Error for dataset rows of different shapes that cannot be stacked into one batch."""
 
 
-def padded(arrays: Sequence[Array], shape: Sequence[int | None] | None, value: Any) -> list[Array]:
+def padded(
+    arrays: Sequence[Array], shape: Sequence[int | None] | None, value: object
+) -> list[Array]:
     """Pad arrays with `value` to one shape; a size of None means the longest array on that axis.
 
     A row that is longer than `shape` is cut. The value defaults to 0, of strings to the empty one.

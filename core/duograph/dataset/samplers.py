@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Sampler:
         [5, 7]
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -88,7 +88,7 @@ class Sampler:
     def __iter__(self) -> Iterator[int]:
         raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
 
-    def add_child(self, sampler: Any) -> None:
+    def add_child(self, sampler: Sampler | Iterable[int] | None) -> None:
         """Let another sampler choose the rows among which this sampler chooses.
 
         Raises:
@@ -116,7 +116,7 @@ class Sampler:
         child = self.get_child()
         return child is not None and child.is_sharded()
 
-    def indices(self, size: int, labels: Sequence[Any] | None = None) -> list[int]:
+    def indices(self, size: int, labels: Sequence[object] | None = None) -> list[int]:
         """Return the row numbers that the sampler chooses in one pass over a dataset of `size`
         rows.
 
@@ -477,7 +477,7 @@ class PKSampler(BuiltinSampler):
     def length(self, size: int) -> int:
         raise DatasetError("PKSampler: the number of rows depends on the labels")
 
-    def length_of(self, labels: Sequence[Any]) -> int:
+    def length_of(self, labels: Sequence[object]) -> int:
         """Return the number of rows in a pass over a dataset with the given labels."""
         count = self.num_val * len({np.asarray(label).item() for label in labels})
         return min(count, self.num_samples) if self.num_samples else count
@@ -492,7 +492,7 @@ class IterSampler(Sampler):
         [3, 2, 1]
     """
 
-    def __init__(self, sampler: Any, num_samples: int | None = None) -> None:
+    def __init__(self, sampler: object, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
         if not hasattr(sampler, "__iter__") and not hasattr(sampler, "__getitem__"):
             raise ArgumentError(
@@ -501,10 +501,10 @@ class IterSampler(Sampler):
         self.sampler = sampler
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.sampler)
+        return iter(cast("Iterable[int]", self.sampler))
 
 
-def as_sampler(value: Any) -> Any:
+def as_sampler(value: object) -> Sampler | None:
     """Return a Sampler from a sampler, a list of row numbers, or another iterable of them.
 
     Raises:

@@ -9,13 +9,26 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from ..dtype import DType, DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from .rows import DAMAGE
 
 __all__ = ["Schema"]
+
+if TYPE_CHECKING:
+
+    class SchemaColumn(TypedDict, total=False):
+        """A column as a schema describes it, in the form of schema files."""
+
+        name: str
+        type: str
+        shape: list[int]
+        rank: int
+
+
+SchemaLike: TypeAlias = "Schema | str | os.PathLike[str] | None"  # or the path of its file
 
 
 class Schema:
@@ -39,7 +52,7 @@ class Schema:
     def __init__(self, schema_file: str | os.PathLike[str] | None = None) -> None:
         self.dataset_type = ""
         self.num_rows = 0
-        self.columns: list[dict[str, Any]] = []
+        self.columns: list[SchemaColumn] = []
         if schema_file is not None:
             try:
                 self.from_json(json.loads(pathlib.Path(schema_file).read_text(encoding="utf-8")))
@@ -64,7 +77,7 @@ class Schema:
             raise ArgumentError(f"Schema: got the name {name!r}; wanted a str")
         if any(c["name"] == name for c in self.columns):
             raise ArgumentValueError(f"Schema: got the column {name!r} twice")
-        column: dict[str, Any] = {"name": name, "type": _type_name(de_type)}
+        column: SchemaColumn = {"name": name, "type": _type_name(de_type)}
         if shape is not None:
             if not isinstance(shape, (list, tuple)):
                 raise ArgumentError(f"Schema: got shape={shape!r}; wanted a list or tuple of ints")
@@ -75,7 +88,7 @@ class Schema:
             column["rank"] = len(column["shape"])
         self.columns.append(column)
 
-    def parse_columns(self, columns: Any) -> None:
+    def parse_columns(self, columns: object) -> None:
         """Add columns from a list of dictionaries, or a dictionary of them by name.
 
         A column of the same name is replaced.
@@ -107,7 +120,7 @@ class Schema:
             found["columns"][c["name"]] = {k: v for k, v in c.items() if k != "name"}
         return json.dumps(found, indent=2)
 
-    def from_json(self, json_obj: Any) -> None:
+    def from_json(self, json_obj: object) -> None:
         """Set the schema from a dictionary of the form of the file.
 
         Raises:
@@ -148,14 +161,14 @@ class Schema:
         return self.to_json()
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: DTypeLike | str) -> str:
     """Return the name of a dtype in schema files, such as "int32", "string" or "bytes"."""
     if value in (str, bytes) or value in ("string", "bytes"):
         return "bytes" if value in (bytes, "bytes") else "string"
     return as_dtype(value).name
 
 
-def schema_of(value: Any) -> Schema | None:
+def schema_of(value: object) -> Schema | None:
     """Return a Schema from a Schema, the path of its file, or None.
 
     Raises:

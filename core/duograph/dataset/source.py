@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -25,7 +25,9 @@ __all__ = [
     "TextBaseDataset", "UnionBaseDataset", "VisionBaseDataset", "folder_of",
 ]  # fmt: skip
 
+T = TypeVar("T")
 SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"  # or patterns
 
 
 class SourceDataset(Dataset):
@@ -35,9 +37,9 @@ class SourceDataset(Dataset):
 class MappableDataset(SourceDataset):
     """Base class of sources that read rows by number (`mindspore.dataset.MappableDataset`)."""
 
-    _sampler: Any
+    _sampler: samplers.Sampler
 
-    def add_sampler(self, new_sampler: Any) -> None:
+    def add_sampler(self, new_sampler: SamplerLike) -> None:
         """Let `new_sampler` choose among the rows that the present sampler chooses.
 
         Raises:
@@ -49,7 +51,7 @@ class MappableDataset(SourceDataset):
         found.add_child(self._sampler)
         self._sampler = found
 
-    def use_sampler(self, new_sampler: Any) -> None:
+    def use_sampler(self, new_sampler: SamplerLike) -> None:
         """Replace the sampler.
 
         Raises:
@@ -57,7 +59,7 @@ class MappableDataset(SourceDataset):
         """
         if new_sampler is None:
             raise ArgumentError("use_sampler: got None; wanted a sampler")
-        self._sampler = samplers.as_sampler(new_sampler)
+        self._sampler = cast("samplers.Sampler", samplers.as_sampler(new_sampler))
 
 
 class VisionBaseDataset(Dataset):
@@ -134,7 +136,7 @@ class Source(MappableDataset):
             False, samplers.Shuffle.FALSE
         )  # fmt: skip
         if sampler is not None:
-            found = samplers.as_sampler(sampler)
+            found = cast("samplers.Sampler", samplers.as_sampler(sampler))
             if limit is not None:
                 found.num_samples = limit
         elif num_shards is not None and shard_id is not None:
@@ -160,14 +162,14 @@ class Source(MappableDataset):
         """Return the row number `index`, 0 to count - 1; subclasses implement it."""
         raise NotImplementedError
 
-    def _labels(self, column: str) -> Sequence[Any] | None:
+    def _labels(self, column: str) -> Sequence[object] | None:
         """Return the label of each row, the value of `column`, or None without such a column."""
         if column not in self._columns:
             return None
         at = self._columns.index(column)
         return [self._row(i)[at] for i in range(self._count())]
 
-    def _labels_for(self, sampler: Any) -> Sequence[Any] | None:
+    def _labels_for(self, sampler: samplers.Sampler | None) -> Sequence[object] | None:
         """Return the labels if `sampler`, or one that it wraps, is a PKSampler, else None."""
         while sampler is not None:
             if isinstance(sampler, samplers.PKSampler):
@@ -252,16 +254,16 @@ class Stream(SourceDataset):
         self._cache = cache
         self._known: int | None = None
 
-    def _read(self, path: pathlib.Path) -> Iterator[Any]:
+    def _read(self, path: pathlib.Path) -> Iterator[object]:
         """Yield the undecoded rows of one file."""
         raise NotImplementedError
 
-    def _decode(self, raw: Any) -> Row:
+    def _decode(self, raw: object) -> Row:
         """Convert one item that `_read` yielded to a row; workers call this method.
 
         An exception among `DAMAGE` is reported as damage of the file.
         """
-        return raw
+        return cast("Row", raw)
 
     def is_shuffled(self) -> bool:
         return self._shuffle != samplers.Shuffle.FALSE
@@ -277,7 +279,7 @@ class Stream(SourceDataset):
                 self._known = min(self._known, self._limit)
         return self._known
 
-    def _raw(self) -> Iterator[tuple[pathlib.Path, Any]]:
+    def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
         """Yield (path of the file, undecoded row) for each row of one pass, in shuffled order."""
         mode = self._shuffle
         random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
@@ -294,11 +296,11 @@ class Stream(SourceDataset):
             rows = (row for path in files for row in self._located(path))
             yield from _mixed(rows, random, self._BUFFER)
 
-    def _located(self, path: pathlib.Path) -> Iterator[tuple[pathlib.Path, Any]]:
+    def _located(self, path: pathlib.Path) -> Iterator[tuple[pathlib.Path, object]]:
         """Yield (path, undecoded row) for each row of one file; errors name the path."""
         return ((path, row) for row in self._read(path))
 
-    def _decode_located(self, item: tuple[pathlib.Path, Any]) -> Row:
+    def _decode_located(self, item: tuple[pathlib.Path, object]) -> Row:
         """Decode the row of one (path, undecoded row) pair that `_raw` yielded."""
         path, raw = item
         try:
@@ -307,20 +309,20 @@ class Stream(SourceDataset):
             raise damaged(type(self).__name__, path, error) from None
 
     def _generate(self) -> Iterator[Row]:
-        rows: Iterator[Any] = (
+        rows: Iterator[tuple[pathlib.Path, object]] = (
             row for i, row in enumerate(self._raw()) if i % self._shards == self._shard
         )
         if self._limit is not None:
             rows = (row for _, row in zip(range(self._limit), rows))
-        decode: Callable[[Any], Row] = self._decode_located
+        decode: Callable[[tuple[pathlib.Path, object]], Row] = self._decode_located
         if self._cache is not None:
             decode = self._cache.reader(decode)
         return in_order(decode, rows, config.workers(self._workers), False)
 
 
-def _mixed(rows: Iterator[Any], random: np.random.Generator, size: int) -> Iterator[Any]:
+def _mixed(rows: Iterator[T], random: np.random.Generator, size: int) -> Iterator[T]:
     """Yield all rows in random order, as far as a buffer of `size` rows allows."""
-    buffer: list[Any] = []
+    buffer: list[T] = []
     for row in rows:
         if len(buffer) < size:
             buffer.append(row)
@@ -332,7 +334,7 @@ def _mixed(rows: Iterator[Any], random: np.random.Generator, size: int) -> Itera
         yield buffer[i]
 
 
-def files_of(owner: str, paths: Any) -> list[pathlib.Path]:
+def files_of(owner: str, paths: object) -> list[pathlib.Path]:
     """Return the files that a path, a pattern or a list of them names.
 
     Raises:

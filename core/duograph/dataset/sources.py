@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .schema import Schema, schema_of
 from .source import SamplerLike, Source, UnionBaseDataset, checked_counts
 from .steps import ShuffleDataset
 from .workers import in_order
+
+if TYPE_CHECKING:
+    from .schema import SchemaLike
 
 __all__ = ["GeneratorDataset", "NumpySlicesDataset", "PaddedDataset", "RandomDataset"]
 
@@ -59,10 +62,10 @@ class GeneratorDataset(Source, UnionBaseDataset):
 
     def __init__(
         self,
-        source: Any,
+        source: object,
         column_names: Columns = None,
         column_types: Sequence[DTypeLike] | None = None,
-        schema: Any = None,
+        schema: SchemaLike = None,
         num_samples: int | None = None,
         num_parallel_workers: int = 1,
         shuffle: bool | None = None,
@@ -71,8 +74,8 @@ class GeneratorDataset(Source, UnionBaseDataset):
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
         max_rowsize: object = None,
-        batch_sampler: Any = None,
-        collate_fn: Callable[..., Any] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        collate_fn: Callable[..., object] | None = None,
     ) -> None:
         check_options("dataset.GeneratorDataset", max_rowsize=max_rowsize)
         names, types = _columns_and_types(column_names, column_types, schema_of(schema))
@@ -101,7 +104,9 @@ class GeneratorDataset(Source, UnionBaseDataset):
         self._shuffles = bool(shuffle)
         config.workers(num_parallel_workers)
 
-    def _batch_sampler(self, batches: Any, collate: object, *excluded: object) -> Any:
+    def _batch_sampler(
+        self, batches: object, collate: object, *excluded: object
+    ) -> Iterable[Sequence[int]] | None:
         """Check the arguments `batch_sampler` and `collate_fn`; return the batch sampler or None.
 
         `excluded` are the values of the arguments that may not be given with it.
@@ -127,15 +132,15 @@ class GeneratorDataset(Source, UnionBaseDataset):
                 f"GeneratorDataset: got {type(batches).__name__} for batch_sampler; wanted lists "
                 "of row numbers"
             )
-        return batches
+        return cast("Iterable[Sequence[int]]", batches)
 
     def _size(self) -> int | None:
         if self._batches is not None:
-            return len(self._batches) if hasattr(self._batches, "__len__") else None
+            return len(cast("Sized", self._batches)) if hasattr(self._batches, "__len__") else None
         if self._numbered:
             return super()._size()
         if hasattr(self.source, "__len__"):
-            n = len(self.source)
+            n = len(cast("Sized", self.source))
             return n if self._limit is None else min(n, self._limit)
         return None
 
@@ -157,10 +162,10 @@ class GeneratorDataset(Source, UnionBaseDataset):
         return UnionBaseDataset.picked(self, numbers)
 
     def _count(self) -> int:
-        return len(self.source)
+        return len(cast("Sized", self.source))
 
     def _row(self, index: int) -> Row:
-        return self._checked(self.source[index])
+        return self._checked(cast("Sequence[object]", self.source)[index])
 
     def _batch(self, numbers: Sequence[int]) -> Row:
         """Return one batch made of the rows with the given numbers, by `collate_fn` if given."""
@@ -191,7 +196,9 @@ class GeneratorDataset(Source, UnionBaseDataset):
 
     def _stream(self) -> Iterator[Row]:
         """Yield the rows of a source that has no row numbers, `num_samples` at most."""
-        rows = self.source() if callable(self.source) else iter(self.source)
+        rows = (
+            self.source() if callable(self.source) else iter(cast("Iterable[object]", self.source))
+        )
         for done, row in enumerate(rows):
             if self._limit is not None and done >= self._limit:
                 return
@@ -221,7 +228,7 @@ _ITERATES = ("__iter__", "__next__", "__getitem__")
 
 def _columns_and_types(
     names: Columns, types: Sequence[DTypeLike] | None, schema: Schema | None
-) -> tuple[list[str], list[np.dtype[Any] | None] | None]:
+) -> tuple[list[str], list[np.dtype[np.generic] | None] | None]:
     """Return (column names, their NumPy dtypes) from the arguments of GeneratorDataset.
 
     The dtypes are None, as a whole or for a column, where the user declared none.
@@ -281,7 +288,7 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
 
     def __init__(
         self,
-        data: Any,
+        data: object,
         column_names: Columns = None,
         num_samples: int | None = None,
         num_parallel_workers: int = 1,
@@ -320,7 +327,7 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
     def _row(self, index: int) -> Row:
         return tuple(as_value(a[index]) for a in self._arrays)
 
-    def _labels(self, column: str) -> Sequence[Any] | None:
+    def _labels(self, column: str) -> Sequence[object] | None:
         return list(self._arrays[self._columns.index(column)]) if column in self._columns else None
 
     def row_groups(self, size: int, drop: bool) -> Iterator[Row]:
@@ -335,7 +342,7 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
             )
 
 
-def _column(values: Any) -> Array | list[Any]:
+def _column(values: object) -> Array | list[object]:
     """Convert the data of a column to one array, or to a list if its elements cannot be stacked."""
     if isinstance(values, (list, tuple)):
         try:
@@ -369,7 +376,7 @@ class PaddedDataset(Source, UnionBaseDataset):
         (['x'], 1)
     """
 
-    def __init__(self, padded_samples: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, padded_samples: Sequence[Mapping[str, object]]) -> None:
         found = list(padded_samples)
         if not all(isinstance(row, dict) for row in found):
             raise ArgumentError("PaddedDataset: wanted a list of dictionaries")
@@ -409,7 +416,7 @@ class RandomDataset(Source, UnionBaseDataset):
     def __init__(
         self,
         total_rows: int | None = None,
-        schema: Any = None,
+        schema: SchemaLike = None,
         columns_list: Columns = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,

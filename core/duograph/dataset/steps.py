@@ -10,7 +10,7 @@ import builtins
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
@@ -20,6 +20,10 @@ from .pipeline import Dataset, listed, names_of, step
 from .rows import Columns, DatasetError, Operation, Row, as_value
 from .samplers import Sampler, as_sampler
 from .workers import in_order
+
+if TYPE_CHECKING:
+    from .callbacks import DSCallback
+    from .source import SamplerLike
 
 __all__ = [
     "ConcatDataset", "FilterDataset", "MapDataset", "ProjectDataset", "RenameDataset",
@@ -121,7 +125,7 @@ class _Apply:
             )
         return tuple(as_value(v) for v in values)
 
-    def _hooked(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _hooked(self, values: tuple[object, ...]) -> tuple[object, ...]:
         """Pass the values through the debug hooks in turn; return the last hook's result."""
         for hook in self.hooks:
             found = hook(*values)
@@ -140,9 +144,9 @@ class _Guarded:
 
     def __call__(self, row: Row) -> tuple[Row, Row | Exception]:
         if not self.catch:
-            return row, self.function(row)
+            return row, cast("Row", self.function(row))
         try:
-            return row, self.function(row)
+            return row, cast("Row", self.function(row))
         except Exception as error:  # noqa: BLE001 (the user asked to go on after any error)
             return row, error
 
@@ -159,7 +163,7 @@ class MapDataset(Dataset):
         output_columns: Columns = None,
         num_parallel_workers: int | None = None,
         python_multiprocessing: bool = False,
-        callbacks: Any = None,
+        callbacks: DSCallback | Sequence[DSCallback] | None = None,
         column_order: Columns = None,
         **other: object,
     ) -> None:
@@ -288,7 +292,7 @@ class _Pick(Dataset):
         self.numbers, self.again = numbers, again
         self._sampler: Sampler | None = None
 
-    def use_sampler(self, new_sampler: Any) -> None:
+    def use_sampler(self, new_sampler: SamplerLike) -> None:
         """Choose among the rows of this part of a split by a sampler, in all later passes."""
         self._sampler = as_sampler(new_sampler)
 
@@ -351,7 +355,7 @@ class ConcatDataset(Dataset):
         super().__init__(columns, datasets)
         self._sampler: Sampler | None = None
 
-    def use_sampler(self, sampler: Any) -> None:
+    def use_sampler(self, sampler: SamplerLike) -> None:
         """Let a sampler choose among the rows of all datasets.
 
         Raises:

@@ -9,13 +9,13 @@ import csv
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
-from .rows import DAMAGE, DatasetError, Row
+from .rows import DAMAGE, Array, DatasetError, Row
 from .samplers import Shuffle
 from .source import (
     SamplerLike,
@@ -26,6 +26,9 @@ from .source import (
     files_of,
     folder_of,
 )
+
+if TYPE_CHECKING:
+    from .source import Paths
 
 __all__ = [
     "AGNewsDataset", "AmazonReviewDataset", "CLUEDataset", "CSVDataset", "DBpediaDataset",
@@ -71,7 +74,7 @@ class TextFileDataset(Stream, TextBaseDataset):
 
     def __init__(
         self,
-        dataset_files: Any,
+        dataset_files: Paths,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | Shuffle = Shuffle.GLOBAL,
@@ -86,7 +89,7 @@ class TextFileDataset(Stream, TextBaseDataset):
     def _read(self, path: pathlib.Path) -> Iterator[str]:
         return (line for line in _lines(type(self).__name__, path) if line)
 
-    def _decode(self, raw: Any) -> Row:
+    def _decode(self, raw: object) -> Row:
         return (np.array(raw),)
 
 
@@ -119,9 +122,9 @@ class CSVDataset(Stream, TextBaseDataset):
 
     def __init__(
         self,
-        dataset_files: Any,
+        dataset_files: Paths,
         field_delim: str = ",",
-        column_defaults: Sequence[Any] | None = None,
+        column_defaults: Sequence[object] | None = None,
         column_names: Sequence[str] | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
@@ -138,7 +141,7 @@ class CSVDataset(Stream, TextBaseDataset):
         self,
         files: Sequence[pathlib.Path],
         delimiter: str,
-        defaults: Sequence[Any] | None,
+        defaults: Sequence[object] | None,
         names: Sequence[str] | None,
     ) -> None:
         """Set delimiter, column names and defaults from the arguments, after checking them.
@@ -176,18 +179,21 @@ class CSVDataset(Stream, TextBaseDataset):
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise damaged(type(self).__name__, path, error) from None
 
-    def _read(self, path: pathlib.Path) -> Iterator[Any]:
+    def _read(self, path: pathlib.Path) -> Iterator[object]:
         return (tuple(fields) for fields in self._fields_of(path, self._skip))
 
-    def _decode(self, raw: Any) -> Row:
-        if len(raw) != len(self._columns):
+    def _decode(self, raw: object) -> Row:
+        if len(cast("Sized", raw)) != len(self._columns):
             raise ValueError(
-                f"a row has {len(raw)} fields; wanted {len(self._columns)}: "
+                f"a row has {len(cast('Sized', raw))} fields; wanted {len(self._columns)}: "
                 f"{', '.join(self._columns)}"
             )
-        return tuple(self._value(*pair) for pair in zip(self._columns, raw, self._defaults))
+        return tuple(
+            self._value(*pair)
+            for pair in zip(self._columns, cast("Iterable[str]", raw), self._defaults)
+        )
 
-    def _value(self, name: str, text: str, default: Any) -> Any:
+    def _value(self, name: str, text: str, default: object) -> Array:
         """Convert a field's text to a 0-d array: a string, int32 or float32, as its default is.
 
         An empty field has the default's value; `name` is the column in errors.
@@ -486,7 +492,7 @@ class CLUEDataset(Stream, TextBaseDataset):
 
     def __init__(
         self,
-        dataset_files: Any,
+        dataset_files: Paths,
         task: str = "AFQMC",
         usage: str = "train",
         num_samples: int | None = None,
@@ -506,12 +512,12 @@ class CLUEDataset(Stream, TextBaseDataset):
         files = sorted(files_of("CLUEDataset", dataset_files))
         self._setup(files, shuffle, num_samples, num_shards, shard_id, num_parallel_workers, cache)
 
-    def _read(self, path: pathlib.Path) -> Iterator[Any]:
+    def _read(self, path: pathlib.Path) -> Iterator[object]:
         return (line for line in _lines("CLUEDataset", path) if line)
 
-    def _decode(self, raw: Any) -> Row:
+    def _decode(self, raw: object) -> Row:
         try:
-            found = json.loads(raw)
+            found = json.loads(cast("str", raw))
             row = []
             for key in self._keys.values():
                 value = found
@@ -519,5 +525,5 @@ class CLUEDataset(Stream, TextBaseDataset):
                     value = value[part]
                 row.append(np.array(value, np.uint32) if type(value) is int else np.array(value))
         except DAMAGE as error:
-            raise ValueError(f"got the line {raw[:60]!r} ({error!r})") from None
+            raise ValueError(f"got the line {cast('str', raw)[:60]!r} ({error!r})") from None
         return tuple(row)

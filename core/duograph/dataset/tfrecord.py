@@ -10,7 +10,7 @@ from __future__ import annotations
 import pathlib
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from . import samplers
 from .rows import Array, DatasetError, Row
 from .schema import schema_of
 from .source import Stream, UnionBaseDataset, damaged, files_of
+
+if TYPE_CHECKING:
+    from .schema import SchemaColumn, SchemaLike
+    from .source import Paths
 
 __all__ = ["TFRecordDataset"]
 
@@ -109,7 +113,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
         at += size
 
 
-def _list(data: bytes) -> Any:
+def _list(data: bytes) -> list[bytes] | Array:
     """Decode a `tf.train.Feature`: return a list of bytes, or an array of float32 or int64."""
     texts: list[bytes] = []
     numbers: list[Array] = []
@@ -126,7 +130,7 @@ def _list(data: bytes) -> Any:
                     raise ValueError("a list of floats has a broken length")
                 numbers.append(np.frombuffer(item, "<f4").astype(np.float32))
             elif field == 3:
-                numbers.append(_integers(item if wire == 2 else [item]))
+                numbers.append(_integers(cast("bytes", item) if wire == 2 else [cast("int", item)]))
         if field == 1:
             return texts
         empty = np.zeros(0, np.float32 if field == 2 else np.int64)
@@ -134,7 +138,7 @@ def _list(data: bytes) -> Any:
     return []
 
 
-def _integers(packed: Any) -> Array:
+def _integers(packed: bytes | list[int]) -> Array:
     """Decode packed varints (bytes), or convert a list of decoded ones; return int64."""
     if isinstance(packed, list):
         found = packed
@@ -146,7 +150,7 @@ def _integers(packed: Any) -> Array:
     return np.array([n & (1 << 64) - 1 for n in found], np.uint64).view(np.int64)
 
 
-def parse_example(data: bytes) -> dict[str, Any]:
+def parse_example(data: bytes) -> dict[str, list[bytes] | Array]:
     """Return the features of a `tf.train.Example` by name.
 
     Raises:
@@ -158,8 +162,8 @@ def parse_example(data: bytes) -> dict[str, Any]:
         raise ValueError(f"a record is no Example ({error})") from None
 
 
-def _features(data: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _features(data: bytes) -> dict[str, list[bytes] | Array]:
+    found: dict[str, list[bytes] | Array] = {}
     for field, _, features in _fields(data):
         if field != 1 or not isinstance(features, bytes):
             continue
@@ -260,8 +264,8 @@ class TFRecordDataset(Stream, UnionBaseDataset):
 
     def __init__(
         self,
-        dataset_files: Any,
-        schema: Any = None,
+        dataset_files: Paths,
+        schema: SchemaLike = None,
         columns_list: Sequence[str] | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
@@ -295,11 +299,11 @@ class TFRecordDataset(Stream, UnionBaseDataset):
     def _read(self, path: pathlib.Path) -> Iterator[bytes]:
         return records(path, "TFRecordDataset")
 
-    def _raw(self) -> Iterator[Any]:
+    def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
         if not self._equal:
             yield from super()._raw()
             return
-        kept: list[Any] = []
+        kept: list[tuple[pathlib.Path, object]] = []
         count = 0
         for row in super()._raw():
             count += 1
@@ -316,8 +320,8 @@ class TFRecordDataset(Stream, UnionBaseDataset):
                 self._known = min(self._known, self._limit)
         return super()._size()
 
-    def _decode(self, raw: Any) -> Row:
-        features = parse_example(raw)
+    def _decode(self, raw: object) -> Row:
+        features = parse_example(cast("bytes", raw))
         columns = {} if self._schema is None else {c["name"]: c for c in self._schema.columns}
         row = []
         for name in self._columns:
@@ -327,7 +331,7 @@ class TFRecordDataset(Stream, UnionBaseDataset):
         return tuple(row)
 
 
-def _column(name: str, value: Any, column: dict[str, Any] | None) -> Array:
+def _column(name: str, value: list[bytes] | Array, column: SchemaColumn | None) -> Array:
     """Convert a decoded feature to an array, of the dtype and shape in the schema's `column`.
 
     Without a schema, a single string becomes the uint8 array of its bytes.

@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -121,7 +121,7 @@ def _seed_libraries(key: int, worker: int) -> None:
 
 def _serve(
     connection: multiprocessing.connection.Connection,
-    run: Callable[[Any], Any],
+    run: Callable[..., object],
     key: int,
     worker: int,
 ) -> None:
@@ -150,7 +150,7 @@ def _serve(
 class _Process:
     """A worker process and the pipe to it; the pipe has one task or result at most."""
 
-    def __init__(self, run: Callable[[Any], Any], key: int, number: int) -> None:
+    def __init__(self, run: Callable[..., object], key: int, number: int) -> None:
         context: Any = multiprocessing.get_context(config.settings.start_method)
         self.number = number
         self._idle = True
@@ -170,7 +170,7 @@ class _Process:
         except BrokenPipeError:
             self._ended()
 
-    def receive(self) -> Any:
+    def receive(self) -> object:
         """Wait for the worker's result and return it."""
         began = time.monotonic()
         while config.settings.watchdog and not self.pipe.poll(config.settings.timeout):
@@ -236,7 +236,7 @@ def _by_processes(
                 idle[0].send(task)
                 busy.append(idle.popleft())
             while busy and (not done or (len(done) < limit and busy[0].pipe.poll())):
-                done.append(busy[0].receive())
+                done.append(cast("R", busy[0].receive()))
                 idle.append(busy.popleft())
                 if more:
                     break  # give the idle worker its next task first

@@ -12,6 +12,7 @@ import math
 import reprlib
 import sys
 import types
+import typing
 
 from ..tensor import Tensor
 from .types import Value
@@ -173,11 +174,11 @@ def interpreted(module: object) -> bool:
     return module in _INTERPRETED
 
 
-# Functions of Python that treat a symbolic size as they treat an int: they only compute or compare.
+# Functions of Python that treat a symbolic size as an int: they compute, compare or pass it on.
 _SYMBOLIC = (
     abs, all, any, bool, divmod, enumerate, filter, float, functools.reduce, getattr, hasattr, int,
     isinstance, iter, len, list, map, math.prod, max, min, next, range, reversed, round, setattr,
-    slice, sorted, sum, tuple, type, zip, print,
+    slice, sorted, sum, tuple, type, zip, print, typing.cast,
 )  # fmt: skip
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import csv
 import pathlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,8 +24,8 @@ _STEP = 256  # rows that are written at a time
 
 def _written(
     path: str,
-    schema: dict[str, dict[str, Any]],
-    rows: Iterator[dict[str, Any]],
+    schema: Mapping[str, Mapping[str, object]],
+    rows: Iterator[dict[str, object]],
     shards: int = 1,
     index: Sequence[str] = (),
 ) -> None:
@@ -40,7 +39,7 @@ def _written(
     writer.add_schema(schema)
     if index:
         writer.add_index(list(index))
-    group: list[dict[str, Any]] = []
+    group: list[dict[str, object]] = []
     for row in rows:
         group.append(row)
         if len(group) == _STEP:
@@ -53,7 +52,7 @@ def _written(
 class _Converter:
     """Base class of converters of data sets; a subclass implements `run`."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -98,7 +97,7 @@ class Cifar10ToMR(_Converter):
     _index: Sequence[str] = ()
 
     def run(self) -> None:
-        schema: dict[str, dict[str, Any]] = {"id": {"type": "int64"}, "data": {"type": "bytes"}}
+        schema: dict[str, dict[str, str]] = {"id": {"type": "int64"}, "data": {"type": "bytes"}}
         schema.update({name: {"type": "int64"} for name in self._labels.values()})
         for usage, path in (("train", self.destination), ("test", f"{self.destination}_test")):
             data = self._source(self.source, usage, shuffle=False)

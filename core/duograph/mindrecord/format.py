@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import pathlib
 import struct
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import DuographError
 
@@ -23,10 +25,54 @@ __all__ = [
 HEADER = 1 << 24  # bytes before the first page
 PAGE = 1 << 25  # bytes of a page
 SUCCESS, FAILED = "SUCCESS", "FAILED"
-DTYPES: dict[str, np.dtype[Any]] = {
+DTYPES: dict[str, np.dtype[np.generic]] = {
     "int32": np.dtype(np.int32), "int64": np.dtype(np.int64), "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
 }  # fmt: skip
+
+if TYPE_CHECKING:
+
+    class Field(TypedDict, total=False):
+        """A field of a schema: a name of `DTYPES`, "string" or "bytes", and of arrays the shape."""
+
+        type: str
+        shape: list[int]
+
+    class Page(TypedDict):
+        """A page of a file as the header describes it."""
+
+        end_row_id: int
+        page_id: int
+        page_size: int
+        page_type: str
+        page_type_id: int
+        row_group_ids: list[dict[str, int]]
+        shard_id: int
+        start_row_id: int
+
+    class Schema(TypedDict):
+        """The schema of a header, with the names of the fields that are stored as bytes."""
+
+        blob_fields: list[str]
+        desc: str
+        schema: dict[str, Field]
+
+    class Header(TypedDict):
+        """The header of a file, a JSON object."""
+
+        header_size: int
+        index_fields: list[dict[str, str | int]]
+        page: list[Page]
+        page_size: int
+        compression_size: int
+        schema: list[Schema]
+        shard_addresses: list[str]
+        shard_id: int
+        statistics: None
+        version: str
+
+
+Scalar: TypeAlias = "int | float | str | bool | None"  # what a row holds beside bytes
 
 
 class MindRecordError(DuographError, RuntimeError, ValueError):
@@ -38,7 +84,7 @@ class MindRecordError(DuographError, RuntimeError, ValueError):
 _WIDTHS = [np.dtype(f"<i{n}") for n in (1, 2, 4, 8)]
 
 
-def compressed(array: np.ndarray[Any, Any]) -> bytes:
+def compressed(array: NDArray[np.generic]) -> bytes:
     """Return integers in their smallest widths.
 
     The form is the count (4 bytes, big-endian), two bits for the width of each, and the values.
@@ -56,7 +102,7 @@ def compressed(array: np.ndarray[Any, Any]) -> bytes:
     return struct.pack(">I", len(flat)) + bits.astype(np.uint8).tobytes() + values
 
 
-def decompressed(data: bytes, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def decompressed(data: bytes, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
     """Return the integers that `compressed` made into bytes.
 
     Raises:
@@ -81,7 +127,7 @@ def decompressed(data: bytes, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 # ---- MessagePack --------------------------------------------------------------------------------
 
 
-def packed(row: dict[str, Any]) -> bytes:
+def packed(row: Mapping[str, object]) -> bytes:
     """Return a row of numbers and strings as a MessagePack map with sorted keys."""
     out = bytearray([0x80 | len(row)] if len(row) < 16 else b"\xde" + struct.pack(">H", len(row)))
     for key in sorted(row):
@@ -90,7 +136,7 @@ def packed(row: dict[str, Any]) -> bytes:
     return bytes(out)
 
 
-def _pack(out: bytearray, value: Any) -> None:
+def _pack(out: bytearray, value: object) -> None:
     """Append the MessagePack encoding of a string or number to `out`."""
     if isinstance(value, str):
         data = value.encode()
@@ -135,7 +181,7 @@ _NUMBERS = {
 _TEXTS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 
 
-def unpacked(data: bytes) -> dict[str, Any]:
+def unpacked(data: bytes) -> dict[str, Scalar]:
     """Return the row of a MessagePack map of strings to numbers and strings.
 
     Raises:
@@ -157,10 +203,10 @@ def unpacked(data: bytes) -> dict[str, Any]:
         raise MindRecordError(f"a row is damaged ({error})") from None
     if at != len(data) or not all(isinstance(k, str) for k in found):
         raise MindRecordError("a row is damaged")
-    return found
+    return cast("dict[str, Scalar]", found)
 
 
-def _unpack(data: bytes, at: int) -> tuple[Any, int]:
+def _unpack(data: bytes, at: int) -> tuple[Scalar, int]:
     """Decode a MessagePack string or number at offset `at`; return (value, next offset)."""
     code = data[at]
     at += 1
@@ -188,7 +234,7 @@ def _unpack(data: bytes, at: int) -> tuple[Any, int]:
 # ---- the header ---------------------------------------------------------------------------------
 
 
-def read_header(path: pathlib.Path) -> dict[str, Any]:
+def read_header(path: pathlib.Path) -> Header:
     """Return the header of a file.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..call_errors import explaining
 from ..errors import ArgumentError
@@ -40,7 +40,9 @@ class MindPage:
     """
 
     def __init__(self, file_name: str | Sequence[str], num_consumer: int = 4) -> None:
-        names: list[Any] = list(file_name) if isinstance(file_name, (list, tuple)) else [file_name]
+        names: list[str] = (
+            list(file_name) if isinstance(file_name, (list, tuple)) else [cast("str", file_name)]
+        )
         if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or num_consumer < 1:
             raise MindRecordError(f"MindPage: got num_consumer={num_consumer!r}; wanted >= 1")
         self._files = RecordFiles([pathlib.Path(n) for n in names], None)
@@ -85,7 +87,9 @@ class MindPage:
                            for i, v in enumerate(sorted(self._groups))],
         })  # fmt: skip
 
-    def read_at_page_by_id(self, category_id: int, page: int, num_row: int) -> list[dict[str, Any]]:
+    def read_at_page_by_id(
+        self, category_id: int, page: int, num_row: int
+    ) -> list[dict[str, object]]:
         """Return the rows of a page of the group with a number.
 
         Raises:
@@ -99,7 +103,7 @@ class MindPage:
 
     def read_at_page_by_name(
         self, category_name: str, page: int, num_row: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         """Return the rows of a page of the group with a value.
 
         Raises:
@@ -112,7 +116,7 @@ class MindPage:
                 return self._page(value, page, num_row)
         raise MindRecordError(f"MindPage: got {category_name!r}; there is no such group")
 
-    def _page(self, value: Any, page: int, num_row: int) -> list[dict[str, Any]]:
+    def _page(self, value: object, page: int, num_row: int) -> list[dict[str, object]]:
         """Return the rows on page number `page` of the rows with the group's value.
 
         A page has `num_row` rows.

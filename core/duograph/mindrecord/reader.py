@@ -10,13 +10,16 @@ import pathlib
 import sqlite3
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ..call_errors import explaining
 from ..errors import ArgumentError
 from .format import DTYPES, MindRecordError, decompressed, read_header, unpacked
+
+if TYPE_CHECKING:
+    from .format import Field
 
 __all__ = ["FileReader", "RecordFiles"]
 
@@ -45,7 +48,7 @@ class RecordFiles:
                 paths = [paths[0].with_name(pathlib.PurePath(n).name) for n in names]
                 headers = {p: read_header(p) for p in paths}
         schema = headers[paths[0]]["schema"][0]
-        self.fields: dict[str, dict[str, Any]] = schema["schema"]
+        self.fields: dict[str, Field] = schema["schema"]
         self.blobs: list[str] = list(schema["blob_fields"])
         for path, header in headers.items():
             if header["schema"][0]["schema"] != self.fields:
@@ -104,14 +107,16 @@ class RecordFiles:
             )
         return data[8:]
 
-    def row(self, number: int) -> dict[str, Any]:
+    def row(self, number: int) -> dict[str, object]:
         """Return the fields of a row: numbers, strings, bytes and arrays."""
         path, (page_r, begin_r, end_r, page_b, begin_b, end_b) = self._rows[number]
         wanted = set(self.columns)
         try:
-            found: dict[str, Any] = {}
+            found: dict[str, object] = {}
             if wanted - set(self.blobs):
-                found = unpacked(self._bytes(path, page_r, begin_r, end_r))
+                found = cast(
+                    "dict[str, object]", unpacked(self._bytes(path, page_r, begin_r, end_r))
+                )
                 for name in wanted - set(self.blobs):
                     self._check(name, found[name])
             if wanted & set(self.blobs):
@@ -133,7 +138,7 @@ class RecordFiles:
         elif kind in ("float32", "float64"):
             fits = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**1023)
         else:
-            info = np.iinfo(DTYPES[kind]) if kind in DTYPES else None
+            info = np.iinfo(cast("np.dtype[np.integer]", DTYPES[kind])) if kind in DTYPES else None
             fits = info is None or (isinstance(value, int) and info.min <= value <= info.max)
         if not fits:
             raise ValueError(f"got {value!r:.60} for the field {name!r} of type {kind}")
@@ -154,7 +159,7 @@ class RecordFiles:
             yield data[at : at + size]
             at += size
 
-    def _blob(self, name: str, data: bytes) -> Any:
+    def _blob(self, name: str, data: bytes) -> object:
         """Convert the bytes of field `name` to its value: bytes, or an array."""
         field = self.fields[name]
         if field["type"] == "bytes":
@@ -199,7 +204,9 @@ class FileReader:
         columns: Sequence[str] | None = None,
         operator: object = None,
     ) -> None:
-        names: list[Any] = list(file_name) if isinstance(file_name, (list, tuple)) else [file_name]
+        names: list[str] = (
+            list(file_name) if isinstance(file_name, (list, tuple)) else [cast("str", file_name)]
+        )
         if not names or not all(isinstance(n, (str, os.PathLike)) for n in names):
             raise ArgumentError(f"FileReader: got file_name={file_name!r}; wanted paths")
         if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or num_consumer < 1:
@@ -216,13 +223,13 @@ class FileReader:
             raise MindRecordError("FileReader: it was closed")
         return self._files
 
-    def get_next(self) -> Iterator[dict[str, Any]]:
+    def get_next(self) -> Iterator[dict[str, object]]:
         """Yield the rows as dictionaries."""
         files = self._open()
         for i in range(len(files)):
             yield files.row(i)
 
-    def schema(self) -> dict[str, dict[str, Any]]:
+    def schema(self) -> dict[str, dict[str, object]]:
         """Return the fields, as `FileWriter.add_schema` takes them."""
         return {k: dict(v) for k, v in self._open().fields.items()}
 

@@ -12,8 +12,8 @@ import pathlib
 import re
 import sqlite3
 import struct
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from ..call_errors import explaining
 from ..errors import ArgumentError
 from .format import DTYPES, HEADER, PAGE, SUCCESS, MindRecordError, compressed, packed, read_header
 from .reader import RecordFiles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .format import Field, Header, Page, Scalar
 
 __all__ = ["FileWriter"]
 
@@ -43,13 +48,13 @@ class _Shard:
     def __init__(self, path: pathlib.Path, header: int, page: int) -> None:
         self.path, self.header, self.page = path, header, page
         self.file: BinaryIO = open(path, "w+b")  # noqa: SIM115 (closed by commit)
-        self.pages: list[dict[str, Any]] = []
-        self.index: list[tuple[Any, ...]] = []
-        self.fields: list[dict[str, Any]] = []
+        self.pages: list[Page] = []
+        self.index: list[tuple[int, ...]] = []
+        self.fields: list[dict[str, Scalar]] = []
         self.saved = 0
         self._last: dict[str, int] = {}
 
-    def _open(self, kind: str, start: int) -> dict[str, Any]:
+    def _open(self, kind: str, start: int) -> Page:
         """Append an empty page of type `kind`; return its description for the header.
 
         `start` is the number of the first row in it.
@@ -62,7 +67,7 @@ class _Shard:
         self._last[kind] = len(self.pages) - 1
         return self.pages[-1]
 
-    def _place(self, kind: str, data: bytes, start: int) -> tuple[dict[str, Any], int]:
+    def _place(self, kind: str, data: bytes, start: int) -> tuple[Page, int]:
         """Write bytes into the last page of type `kind`, or into a new one if they do not fit.
 
         Returns (description of the page, offset of the bytes in it). `start` is the first row
@@ -82,7 +87,7 @@ class _Shard:
         page["page_size"] += len(data)
         return page, at
 
-    def add(self, raw: dict[str, Any], blob: bytes, saved: int) -> None:
+    def add(self, raw: dict[str, Scalar], blob: bytes, saved: int) -> None:
         """Write one row and note where it is.
 
         Args:
@@ -108,7 +113,7 @@ class _Shard:
         self.index.append((row, page_r["page_id"], at_r, at_r + len(packed_row), group,
                            page_b["page_id"], at_b, at_b + len(data)))  # fmt: skip
 
-    def finish(self, header: dict[str, Any], kinds: dict[str, str]) -> None:
+    def finish(self, header: Header, kinds: dict[str, str]) -> None:
         """Write the header and the index, and close the file.
 
         `kinds` are the types of the indexed fields by name.
@@ -190,7 +195,7 @@ class FileWriter:
         self._paths = shard_paths(os.fspath(file_name), shard_num)
         self._overwrite = overwrite
         self._header, self._page = HEADER, PAGE
-        self._schema: dict[str, dict[str, Any]] = {}
+        self._schema: dict[str, Field] = {}
         self._description = ""
         self._index: list[str] | None = None
         self._shards: list[_Shard] = []
@@ -223,7 +228,9 @@ class FileWriter:
             raise MindRecordError(f"FileWriter.{owner}: rows were written before")
         return value
 
-    def add_schema(self, content: dict[str, dict[str, Any]], desc: str | None = None) -> None:
+    def add_schema(
+        self, content: Mapping[str, Mapping[str, object]], desc: str | None = None
+    ) -> None:
         """Set the fields of the rows.
 
         Args:
@@ -256,7 +263,7 @@ class FileWriter:
                     f"FileWriter.add_schema: got shape={shape!r} for {name!r} of {kind}; wanted a "
                     "list of ints for numbers"
                 )
-        self._schema = {k: dict(content[k]) for k in sorted(content)}
+        self._schema = cast("dict[str, Field]", {k: dict(content[k]) for k in sorted(content)})
         self._description = desc or ""
 
     def add_index(self, index_fields: Sequence[str]) -> None:
@@ -280,7 +287,7 @@ class FileWriter:
         return [k for k, f in self._schema.items() if f["type"] != "bytes" and "shape" not in f]
 
     def write_raw_data(
-        self, raw_data: Sequence[dict[str, Any]], parallel_writer: bool = False
+        self, raw_data: Sequence[Mapping[str, object]], parallel_writer: bool = False
     ) -> None:
         """Write rows.
 
@@ -319,7 +326,7 @@ class FileWriter:
             self._shards = [_Shard(p, self._header, self._page) for p in self._paths]
         return SUCCESS
 
-    def _row(self, row: dict[str, Any]) -> tuple[dict[str, Any], bytes, int]:
+    def _row(self, row: Mapping[str, object]) -> tuple[dict[str, Scalar], bytes, int]:
         """Encode a row: return (numbers and strings by field, bytes of other fields, bytes saved).
 
         Raises MindRecordError for a row that does not fit the schema.
@@ -349,22 +356,22 @@ class FileWriter:
             return raw, parts[0], saved
         return raw, b"".join(struct.pack(">Q", len(p)) + p for p in parts), saved
 
-    def _plain(self, name: str, value: Any) -> Any:
+    def _plain(self, name: str, value: object) -> Scalar:
         """Convert the value of a number or string field to int, float or str; raise otherwise."""
         kind = self._schema[name]["type"]
         found = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
         if kind == "string" and isinstance(found, str):
             return found
         if kind in ("int32", "int64") and type(found) is int:
-            info = np.iinfo(DTYPES[kind])
+            info = np.iinfo(cast("np.dtype[np.integer]", DTYPES[kind]))
             if info.min <= found <= info.max:
                 return found
         if kind in ("float32", "float64") and type(found) in (int, float):
-            return float(found)
+            return float(cast("float", found))
         raise MindRecordError(f"FileWriter: got {value!r} for the field {name!r} of type {kind}")
 
     @staticmethod
-    def _binary(name: str, value: Any) -> bytes:
+    def _binary(name: str, value: object) -> bytes:
         """Return the value of a bytes field as bytes; raise for another type."""
         if isinstance(value, (bytes, bytearray)):
             return bytes(value)
@@ -373,7 +380,7 @@ class FileWriter:
         raise MindRecordError(f"FileWriter: got {type(value).__name__} for the bytes {name!r}")
 
     @staticmethod
-    def _array(name: str, field: dict[str, Any], value: Any) -> np.ndarray[Any, Any]:
+    def _array(name: str, field: Field, value: object) -> NDArray[np.generic]:
         """Convert the value of an array field to the field's dtype; raise if it does not fit."""
         array, dtype, shape = np.asarray(value), DTYPES[field["type"]], field["shape"]
         if array.dtype != dtype and not isinstance(value, list):
@@ -413,7 +420,7 @@ class FileWriter:
                 "statistics": None,
                 "version": "3.0",
             }  # fmt: skip
-            shard.finish(header, kinds)
+            shard.finish(cast("Header", header), kinds)
         self._closed = True
 
     @classmethod
@@ -433,6 +440,6 @@ class FileWriter:
         made = cls(str(path), len(names), True)
         made._header, made._page = header["header_size"], header["page_size"]
         made.add_schema(header["schema"][0]["schema"], header["schema"][0]["desc"])
-        made.add_index([f["index_field"] for f in header["index_fields"]])
+        made.add_index([cast("str", f["index_field"]) for f in header["index_fields"]])
         made.write_raw_data(rows)
         return made

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from typing import Any
 
 from .. import ops as _ops
 from ..dtype import DTypeLike
@@ -381,7 +380,7 @@ def triangular_solve(
     return _ops.solve(matrix, b), A
 
 
-def einsum(equation: Any, *operands: Any) -> Tensor:
+def einsum(equation: object, *operands: object) -> Tensor:
     """Return a sum of products over axes with names (`mindspore.mint.einsum`).
 
     Args:
@@ -408,7 +407,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return _ops.einsum(f"{text}->{_letters(given[-1])}" if len(given) % 2 else text, *tensors)
 
 
-def _letters(axes: Sequence[Any]) -> str:
+def _letters(axes: object) -> str:
     """Convert the axes of an `einsum` operand, numbers or Ellipsis, to letters and "..."."""
     if not isinstance(axes, (tuple, list)):
         raise ArgumentError(f"einsum: got {type(axes).__name__} for axes; wanted a list")

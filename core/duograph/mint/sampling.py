@@ -7,7 +7,7 @@ from the given generator or from the global one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from .. import ops as _ops
 from ..dtype import DTypeLike, as_dtype, int64
@@ -110,7 +110,7 @@ def randn_like(
 
 
 def randint(
-    *args: Any,
+    *args: object,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
     device: str | None = None,
@@ -142,7 +142,9 @@ def randint(
     return _on(made.astype(target), device)
 
 
-def randint_like(*args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def randint_like(
+    *args: object, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """Return random integers in the shape of a tensor: ``randint_like(input, low=0, high)``
     (`mindspore.mint.randint_like`).
 
@@ -164,7 +166,7 @@ def randint_like(*args: Any, dtype: DTypeLike | None = None, device: str | None 
         raise ArgumentError(
             f"randint_like: got {len(args)} arguments; wanted (input, low=0, high) with a Tensor"
         )
-    input, *bounds = args
+    input, *bounds = cast("tuple[Tensor, int]", args)
     kind = input.dtype if dtype is None else dtype
     return randint(*bounds, input.shape, dtype=kind, device=device)
 

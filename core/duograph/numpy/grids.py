@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
@@ -20,13 +20,16 @@ from ..tensor import Tensor
 from .creation import arange, linspace
 from .operands import TensorLike, promoted, tensor_of
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = [
     "bartlett", "blackman", "diag_indices", "hamming", "hanning", "indices", "ix_", "meshgrid",
     "mgrid", "ogrid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
 ]  # fmt: skip
 
 
-def _pair_of(positions: tuple[Any, ...]) -> tuple[Tensor, ...]:
+def _pair_of(positions: tuple[object, ...]) -> tuple[Tensor, ...]:
     return tuple(Tensor(p, int32) for p in positions)
 
 
@@ -264,7 +267,7 @@ ogrid = _Grid(sparse=True)
 # ---- windows ------------------------------------------------------------------------------------
 
 
-def _window(name: str, values: Callable[[int], Any], example: str) -> Callable[[int], Tensor]:
+def _window(name: str, values: Callable[[int], Array], example: str) -> Callable[[int], Tensor]:
     """Create the function `name`, such as `hanning`, that returns a window of M samples.
 
     `values` computes the window; `example` is the output in its docstring.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast, overload
 
 from .. import ops as _ops
 from ..dtype import float32, int32, int64
@@ -25,7 +25,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def where(condition: TensorLike) -> tuple[Tensor, ...]: ...
+
+    @overload
+    def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor: ...
+
+
+def where(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None
+) -> Tensor | tuple[Tensor, ...]:
     """Return `x` where a condition holds, else `y`; without both, the indices of true elements.
 
     Args:
@@ -210,17 +221,17 @@ def select(
             f"select: got {len(conditions)} conditions and {len(choices)} choices; "
             f"wanted as many, at least one"
         )
-    out: Any = default
+    out: TensorLike = default
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         out = where(condition, choice, out)
-    made: Tensor = out
+    made: Tensor = cast("Tensor", out)
     return made
 
 
 def piecewise(
     x: TensorLike,
     condlist: Sequence[TensorLike] | Tensor,
-    funclist: Sequence[Callable[..., Any] | float],
+    funclist: Sequence[Callable[..., TensorLike] | float],
     *args: object,
     **kw: object,
 ) -> Tensor:
@@ -258,7 +269,7 @@ def piecewise(
             f"wanted as many, or one more"
         )
     values = [f(t, *args, **kw) if callable(f) else f for f in functions]
-    out: Any = values[-1] if len(values) > len(conditions) else 0
+    out: TensorLike = values[-1] if len(values) > len(conditions) else 0
     for condition, value in zip(conditions, values, strict=False):
         out = where(condition, value, out)
     return _ops.broadcast_to(tensor_of(out), t.shape)

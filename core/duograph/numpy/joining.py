@@ -10,7 +10,6 @@ import builtins
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .. import ops as _ops
 from ..errors import ArgumentError, ArgumentValueError
@@ -388,7 +387,7 @@ def dsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...]:
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: TensorLike, *args: object, **kwargs: object
+    func1d: Callable[..., object], axis: int, arr: TensorLike, *args: object, **kwargs: object
 ) -> Tensor:
     """Apply a function to every 1-D slice along an axis.
 
@@ -423,7 +422,7 @@ def apply_along_axis(
     return _ops.moveaxis(made, tuple(new), tuple(own_axis + k for k in range(len(new))))
 
 
-def apply_over_axes(func: Callable[..., Any], a: TensorLike, axes: Ints) -> Tensor:
+def apply_over_axes(func: Callable[..., object], a: TensorLike, axes: Ints) -> Tensor:
     """Apply a function along several axes, one after the other.
 
     Args:

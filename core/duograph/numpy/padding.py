@@ -28,7 +28,7 @@ Pair: TypeAlias = "tuple[Any, Any]"
 def pad(
     arr: TensorLike,
     pad_width: ArrayLike,
-    mode: str | Callable[..., Any] = "constant",
+    mode: str | Callable[..., object] = "constant",
     stat_length: ArrayLike | None = None,
     constant_values: ArrayLike = 0,
     end_values: ArrayLike = 0,
@@ -226,7 +226,7 @@ def _odd_reflection(x: Tensor, axis: int, width: tuple[int, int], skip: int) -> 
 
 
 def _padded_by(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     x: Tensor,
     widths: list[tuple[int, int]],
     kwargs: dict[str, object],

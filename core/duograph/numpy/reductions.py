@@ -180,7 +180,7 @@ def _extreme(
     axis: Ints | None,
     keepdims: bool,
     initial: float | None,
-    where: Any,
+    where: TensorLike,
 ) -> Tensor:
     selects = where is not True
     if selects and initial is None:
@@ -196,7 +196,7 @@ def amax(
     axis: Ints | None = None,
     keepdims: bool = False,
     initial: float | None = None,
-    where: Any = True,
+    where: TensorLike = True,
 ) -> Tensor:
     """Return the largest element; NaN if one is NaN.
 
@@ -226,7 +226,7 @@ def amin(
     axis: Ints | None = None,
     keepdims: bool = False,
     initial: float | None = None,
-    where: Any = True,
+    where: TensorLike = True,
 ) -> Tensor:
     """Return the smallest element; NaN if one is NaN.
 

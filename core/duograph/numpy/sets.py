@@ -5,7 +5,7 @@ Users call them as `duograph.numpy.NAME`. The sizes of the results depend on val
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import ops as _ops
 from ..dtype import int32
@@ -17,7 +17,16 @@ from .operands import TensorLike, tensor_of
 __all__ = ["intersect1d", "setdiff1d", "unique"]
 
 
-def unique(x: TensorLike, return_inverse: bool = False) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def unique(x: TensorLike, return_inverse: Literal[False] = False) -> Tensor: ...
+
+    @overload
+    def unique(x: TensorLike, return_inverse: Literal[True]) -> tuple[Tensor, Tensor]: ...
+
+
+def unique(x: TensorLike, return_inverse: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """Return the distinct elements in rising order.
 
     Args:

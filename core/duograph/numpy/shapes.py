@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
 from .. import ops as _ops
 from ..errors import ArgumentValueError, ShapeError
@@ -154,12 +154,21 @@ def at_least(rank: int, x: Tensor) -> Tensor:
     return x.reshape(shape)
 
 
-def _each_at_least(rank: int, arys: tuple[TensorLike, ...]) -> Any:
+def _each_at_least(rank: int, arys: tuple[TensorLike, ...]) -> Tensor | list[Tensor]:
     made = [at_least(rank, tensor_of(a)) for a in arys]
     return made[0] if len(made) == 1 else made
 
 
-def atleast_1d(*arys: TensorLike) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def atleast_1d(ary: TensorLike, /) -> Tensor: ...
+
+    @overload
+    def atleast_1d(*arys: TensorLike) -> Tensor | list[Tensor]: ...
+
+
+def atleast_1d(*arys: TensorLike) -> Tensor | list[Tensor]:
     """Return array-likes with at least one axis.
 
     Args:
@@ -176,7 +185,16 @@ def atleast_1d(*arys: TensorLike) -> Any:
     return _each_at_least(1, arys)
 
 
-def atleast_2d(*arys: TensorLike) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def atleast_2d(ary: TensorLike, /) -> Tensor: ...
+
+    @overload
+    def atleast_2d(*arys: TensorLike) -> Tensor | list[Tensor]: ...
+
+
+def atleast_2d(*arys: TensorLike) -> Tensor | list[Tensor]:
     """Return array-likes with at least two axes; new ones are put in front.
 
     Args:
@@ -193,7 +211,16 @@ def atleast_2d(*arys: TensorLike) -> Any:
     return _each_at_least(2, arys)
 
 
-def atleast_3d(*arys: TensorLike) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def atleast_3d(ary: TensorLike, /) -> Tensor: ...
+
+    @overload
+    def atleast_3d(*arys: TensorLike) -> Tensor | list[Tensor]: ...
+
+
+def atleast_3d(*arys: TensorLike) -> Tensor | list[Tensor]:
     """Return array-likes with at least three axes: (N,) as (1, N, 1), (M, N) as (M, N, 1).
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from .. import ops as _ops
 from ..dtype import DTypeLike, float32, int32
@@ -329,7 +329,7 @@ def histogram(
 
 def histogramdd(
     sample: TensorLike | Sequence[TensorLike],
-    bins: Any = 10,
+    bins: int | Sequence[int | TensorLike] = 10,
     range: Sequence[Sequence[float] | None] | None = None,
     weights: TensorLike | None = None,
     density: bool = False,
@@ -381,7 +381,7 @@ def histogramdd(
     return counts, edges
 
 
-def _coordinates(sample: Any) -> list[Tensor]:
+def _coordinates(sample: object) -> list[Tensor]:
     """Return a list with the coordinates of all points along each axis.
 
     `sample` is a list of these already, or an array with one point per row.
@@ -401,7 +401,7 @@ def _coordinates(sample: Any) -> list[Tensor]:
 def histogram2d(
     x: TensorLike,
     y: TensorLike,
-    bins: Any = 10,
+    bins: int | Sequence[int | TensorLike] = 10,
     range: Sequence[Sequence[float] | None] | None = None,
     weights: TensorLike | None = None,
     density: bool = False,
@@ -431,6 +431,6 @@ def histogram2d(
     """
     both = bins
     if not isinstance(bins, int) and len(bins) != 2:
-        both = [bins, bins]
+        both = cast("Sequence[TensorLike]", [bins, bins])
     counts, edges = histogramdd([x, y], both, range, weights, density)
     return counts, edges[0], edges[1]

@@ -8,14 +8,14 @@ graph. They are therefore plain Python and must not look at values otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from .. import ops
 from ..errors import OnnxError
 from ..tensor import Tensor
-from .model import Graph, Node, Value
+from .model import Array, Dense, Graph, Node, Value
 
 __all__ = ["CONTROL"]
 
@@ -27,7 +27,7 @@ Run = Callable[[Graph, Sequence[Value], Mapping[str, Value]], "list[Value]"]
 
 def run_if(node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run) -> list[Value]:
     """Run ONNX's If: the branch that the condition selects; return its results."""
-    condition = inputs[0].reshape(())
+    condition = cast("Dense", inputs[0]).reshape(())
     if isinstance(condition, np.ndarray):
         name = "then_branch" if condition else "else_branch"
         return run(node.attributes[name], [], env)
@@ -53,7 +53,7 @@ def run_loop(
     limit, condition = inputs[0], inputs[1]
     if len(body.outputs) == n + 1:
         return _while(body, limit, condition, carried, env, run)
-    most = None if limit is None else int(limit)
+    most = None if limit is None else int(cast("Dense", limit))
     going = True if condition is None else bool(condition)
     stacked: list[list[Value]] = [[] for _ in body.outputs[n + 1 :]]
     i = 0
@@ -85,19 +85,19 @@ def _while(
 
     The loop is unrolled while limit and condition are known when a compiled function is traced.
     """
-    going: Any = True if condition is None else condition.reshape(())
+    going: object = True if condition is None else cast("Dense", condition).reshape(())
     fixed = limit is None or (isinstance(limit, np.ndarray) and int(limit) <= _MOST_UNROLLED)
     if fixed and (isinstance(going, np.ndarray) or going is True):
-        most = None if limit is None else int(limit)
+        most = None if limit is None else int(cast("Dense", limit))
         i = 0
         while bool(going) and (most is None or i < most):
             found = run(body, [np.array(i, np.int64), np.array(True), *carried], env)
-            going, carried = found[0].reshape(()), found[1:]
+            going, carried = cast("Dense", found[0]).reshape(()), found[1:]
             i = i + 1
             if not isinstance(going, np.ndarray) and (most is None or i < most):
                 return _at_run_time(body, limit, going, carried, env, run, i)
         return carried
-    return _at_run_time(body, limit, going, carried, env, run, 0)
+    return _at_run_time(body, limit, cast("Value", going), carried, env, run, 0)
 
 
 def _at_run_time(
@@ -126,16 +126,20 @@ def _at_run_time(
     return values
 
 
-def _truth(value: Value) -> Tensor:
+def _truth(value: object) -> Tensor:
     """Convert a condition, True, an array or a Tensor, to a 0-d Tensor."""
     if value is True:
         return Tensor(np.array(True))
-    return Tensor(value.reshape(())) if isinstance(value, np.ndarray) else value.reshape(())
+    return (
+        Tensor(value.reshape(()))
+        if isinstance(value, np.ndarray)
+        else cast("Tensor", value).reshape(())
+    )
 
 
-def _number(value: Value) -> Value:
+def _number(value: Value) -> int | Tensor:
     """Return the iteration limit of a loop as an int if known on the host, else as a 0-d Tensor."""
-    return int(value) if isinstance(value, np.ndarray) else value.reshape(())
+    return int(value) if isinstance(value, np.ndarray) else cast("Tensor", value).reshape(())
 
 
 def joined(rows: Sequence[Value]) -> Value:
@@ -147,8 +151,10 @@ def joined(rows: Sequence[Value]) -> Value:
     if not rows:
         raise OnnxError("a loop without iterations stacks its results, whose shape is unknown")
     if all(isinstance(row, np.ndarray) for row in rows):
-        return np.stack(rows)
-    return ops.stack([Tensor(r) if isinstance(r, np.ndarray) else r for r in rows], 0)
+        return np.stack(cast("Sequence[Array]", rows))
+    return ops.stack(
+        [Tensor(r) if isinstance(r, np.ndarray) else cast("Tensor", r) for r in rows], 0
+    )
 
 
 def run_scan(
@@ -170,8 +176,8 @@ def _scan_of_batches(
     if inputs[0] is not None:
         raise OnnxError("Scan: got sequence_lens; wanted sequences of one length")
     rows = []
-    for b in range(inputs[1].shape[0]):
-        rows.append(_scan(node, [x[b] for x in inputs[1:]], env, run))
+    for b in range(cast("Dense", inputs[1]).shape[0]):
+        rows.append(_scan(node, [x[b] for x in cast("Sequence[Dense]", inputs[1:])], env, run))
     return [joined([row[k] for row in rows]) for k in range(len(rows[0]))]
 
 
@@ -206,11 +212,11 @@ def _scan(node: Node, inputs: list[Value], env: Mapping[str, Value], run: Run) -
     return [*states, *results]
 
 
-def _axis_first(x: Value, axis: int) -> Value:
+def _axis_first(x: Value, axis: int) -> Dense:
     return np.moveaxis(x, axis, 0) if isinstance(x, np.ndarray) else ops.movedim(x, axis, 0)
 
 
-def _axis_to(x: Value, axis: int) -> Value:
+def _axis_to(x: Value, axis: int) -> Dense:
     return np.moveaxis(x, 0, axis) if isinstance(x, np.ndarray) else ops.movedim(x, 0, axis)
 
 
@@ -220,7 +226,7 @@ def run_sequence_map(
     """Run ONNX's SequenceMap: call the body for each item of a sequence; return its results."""
     body = node.attributes["body"]
     results: list[list[Value]] = [[] for _ in body.outputs]
-    for i in range(len(inputs[0])):
+    for i in range(len(cast("list[Value]", inputs[0]))):
         items = [x[i] if isinstance(x, list) else x for x in inputs]
         for row, value in zip(results, run(body, items, env)):
             row.append(value)

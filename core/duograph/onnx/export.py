@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnx
@@ -25,6 +25,9 @@ from .export_graph import write_graph
 from .symbolic_sizes import Sizes, open_sizes, unified
 from .writer import IR_VERSION, OPSET, Writer, value_info
 
+if TYPE_CHECKING:
+    from ..types import ValueType
+
 __all__ = ["Trace", "model_bytes"]
 
 # Traces a network: from example inputs to its name and program.
@@ -33,7 +36,7 @@ Trace = Callable[[Sequence[Tensor]], tuple[str, CompiledProgram]]
 _LIMIT = 2**31 - 1
 
 
-def model_bytes(trace: Trace, net: Any, inputs: Sequence[Tensor]) -> bytes:
+def model_bytes(trace: Trace, net: object, inputs: Sequence[Tensor]) -> bytes:
     """Return a network as the content of an ONNX file.
 
     Args:
@@ -75,7 +78,7 @@ class _Model:
         values = self._parameters(program, names)
         results = write_graph(w, program.graph, values)
         arguments = {i: x for x, _, i in self.inputs}
-        self.outputs: list[tuple[str, Any]] = []
+        self.outputs: list[tuple[str, ValueType]] = []
         for leaf in _leaves(name, program.template):
             if isinstance(leaf, Out):
                 source, type_ = results[leaf.index], program.graph.types[
@@ -149,7 +152,7 @@ class _Model:
         return made
 
 
-def _leaves(name: str, template: Any) -> Iterator[Any]:
+def _leaves(name: str, template: Any) -> Iterator[object]:
     """Yield the leaves of a nested result, from left to right.
 
     Raises:
@@ -170,7 +173,7 @@ def _leaves(name: str, template: Any) -> Iterator[Any]:
         )
 
 
-def _input_names(net: Any, count: int) -> list[str]:
+def _input_names(net: object, count: int) -> list[str]:
     """Return an ONNX input name for each of `count` inputs of a network.
 
     They are those of the parameters of its Python function, as far as there are any.
@@ -178,7 +181,7 @@ def _input_names(net: Any, count: int) -> list[str]:
     function = getattr(net, "construct", net)
     names: list[str] = []
     try:
-        for p in inspect.signature(function).parameters.values():
+        for p in inspect.signature(cast("Callable[..., object]", function)).parameters.values():
             if p.kind is p.VAR_POSITIONAL:
                 break
             names.append(p.name)

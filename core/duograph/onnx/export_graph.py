@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import helper
@@ -21,6 +21,9 @@ from ..passes.inlining import is_recursive
 from ..types import INT, HostType, TensorType
 from .export_rules import RULES, Call, has_rule, refuse_complex
 from .writer import Writer, host_dtype, value_info
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["write_graph"]
 
@@ -111,7 +114,7 @@ def _tensor_type(graph: Graph, i: int) -> TensorType:
 Control = Callable[[Writer, GraphNode, tuple[str, ...], Graph], Sequence[str]]
 
 
-def _subgraph(w: Writer, graph: Graph, values: Sequence[str], stem: str) -> Any:
+def _subgraph(w: Writer, graph: Graph, values: Sequence[str], stem: str) -> onnx.GraphProto:
     """Return a graph as an ONNX branch: a GraphProto without inputs.
 
     Its parameters are the outer values `values`, which the branch reads by name.

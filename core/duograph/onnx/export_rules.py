@@ -40,7 +40,7 @@ class Call:
     xs: tuple[str, ...]
     types: tuple[TensorType | None, ...]
     results: tuple[TensorType, ...]
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, object]
     used: tuple[bool, ...]
 
     def __getitem__(self, attribute: str) -> Any:

@@ -7,21 +7,27 @@ messages, its own name. Nothing here computes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import OnnxError
+from ..host_arrays import Array
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 __all__ = ["RULES", "Graph", "Node", "Rule", "Value", "onnx_op", "parsed"]
 
 # A value of a running model: a Tensor, a NumPy array that is known on the host, a list (sequence)
 # of those, or None for an absent optional value.
-Value: TypeAlias = Any
-Array: TypeAlias = np.ndarray[Any, Any]
+Dense: TypeAlias = "Tensor | Array"
+Value: TypeAlias = "Dense | list[Value] | None"
+Results: TypeAlias = "Value | tuple[Value, ...]"  # of an operator
+F = TypeVar("F", bound="Callable[..., Results]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Rule:
         random: two calls with equal inputs differ.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Results]
     static: frozenset[int] = frozenset()
     host: bool = False
     random: bool = False
@@ -48,10 +54,10 @@ RULES: dict[str, Rule] = {}
 
 def onnx_op(
     *names: str, static: Sequence[int] = (), host: bool = False, random: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[F], F]:
     """Decorator: register a function as the rule of operators; see `Rule`."""
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+    def add(function: F) -> F:
         for name in names:
             RULES[name] = Rule(function, frozenset(static), host, random)
         return function
@@ -85,7 +91,7 @@ class Node:
     function: Graph | None
     proto: onnx.NodeProto
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """Return an attribute, or the default if the node does not have it."""
         return self.attributes.get(name, default)
 
@@ -155,7 +161,7 @@ class parsed:
             {},
         )
 
-    def node(self, proto: onnx.NodeProto, index: int, outer: Mapping[str, Any]) -> Node:
+    def node(self, proto: onnx.NodeProto, index: int, outer: Mapping[str, Value]) -> Node:
         """Convert a NodeProto, number `index` of its graph, to a Node.
 
         `outer` has the attributes of the call of the function to which it belongs.
@@ -251,6 +257,6 @@ class parsed:
         return dense
 
 
-def _versions(imports: Any) -> dict[str, int]:
+def _versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     """Return the version of each imported operator set by domain; "" is ONNX's own domain."""
     return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in imports}

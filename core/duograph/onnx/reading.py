@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -79,7 +79,7 @@ class OnnxCell(Cell):
         self._params.add_unnamed(name, made)
         return made
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> Any:
         if len(inputs) != len(self.input_names):
             raise ArgumentError(
                 f"{self.file}: got {len(inputs)} inputs; wanted {len(self.input_names)}: "
@@ -87,7 +87,7 @@ class OnnxCell(Cell):
             )
         env = dict(self._weights)
         for name, value in zip(self.input_names, inputs):
-            env[name] = value
+            env[name] = cast("Value", value)
         found = [_result(v) for v in run_model(self.file, self._graph_of_model, env)]
         return found[0] if len(found) == 1 else tuple(found)
 

@@ -7,7 +7,7 @@ is made of duograph's ops.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -18,11 +18,11 @@ from .. import ops
 from ..dtype import DType, as_computed_dtype, as_dtype, bool_, float32, float64, int64
 from ..ops.division import truncate_div
 from ..tensor import Tensor
-from .model import Array, Node, Value, onnx_op
+from .model import Array, Dense, Node, Value, onnx_op
 
 __all__ = ["cast_array", "dtype_of", "number_like"]
 
-_UNARY: dict[str, Callable[..., Any]] = {
+_UNARY: dict[str, Callable[..., Tensor]] = {
     "Abs": ops.abs, "Acos": ops.acos, "Acosh": ops.acosh, "Asin": ops.asin, "Asinh": ops.asinh,
     "Atan": ops.atan, "Atanh": ops.atanh, "Ceil": ops.ceil, "Cos": ops.cos, "Cosh": ops.cosh,
     "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "IsNaN": ops.isnan, "Log": ops.log,
@@ -32,7 +32,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "BitwiseNot": ops.bitwise_not, "Softsign": ops.softsign,
     "Det": ops.det,
 }  # fmt: skip
-_BINARY: dict[str, Callable[..., Any]] = {
+_BINARY: dict[str, Callable[..., Tensor]] = {
     "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "And": ops.logical_and, "Or": ops.logical_or,
     "Xor": ops.logical_xor, "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal,
     "Less": ops.less, "LessOrEqual": ops.less_equal, "BitwiseAnd": ops.bitwise_and,
@@ -40,15 +40,15 @@ _BINARY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _register(table: dict[str, Callable[..., Any]]) -> None:
-    def rule_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def _register(table: dict[str, Callable[..., Tensor]]) -> None:
+    def rule_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda node, *xs: function(*_aligned(node, xs))
 
     for name, function in table.items():
         onnx_op(name)(rule_of(function))
 
 
-def _aligned(node: Node, xs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _aligned(node: Node, xs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Reshape the second of two operands so that they broadcast by NumPy's rules.
 
     Only operators before set 7 need it: their attribute `axis` says where the second one begins.
@@ -116,8 +116,8 @@ def _(node: Node, x: Tensor) -> Tensor:
     return found
 
 
-def _folded(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(node: Node, *xs: Tensor) -> Any:
+def _folded(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def rule(node: Node, *xs: Tensor) -> Tensor:
         made = ops.identity(xs[0])
         for x in xs[1:]:
             made = function(made, x)
@@ -216,14 +216,14 @@ def _(node: Node, x: Tensor) -> Tensor:
 # ---- casts --------------------------------------------------------------------------------------
 
 
-def dtype_of(number: int) -> np.dtype[Any]:
+def dtype_of(number: int) -> np.dtype[np.generic]:
     """Return the NumPy element type of ONNX's number of one; object for texts."""
     if number == onnx.TensorProto.STRING:
         return np.dtype(object)
     return np.dtype(helper.tensor_dtype_to_np_dtype(number))
 
 
-def _known(dtype: np.dtype[Any]) -> DType | None:
+def _known(dtype: np.dtype[np.generic]) -> DType | None:
     """Return duograph's dtype for a NumPy dtype, or None if no op computes with it."""
     try:
         return as_computed_dtype(dtype)
@@ -237,21 +237,23 @@ def _(node: Node, x: Value) -> Value:
 
 
 @onnx_op("CastLike", host=True)
-def _(node: Node, x: Value, like: Value) -> Value:
+def _(node: Node, x: Value, like: Dense) -> Value:
     return _cast(x, like.dtype.np if isinstance(like, Tensor) else like.dtype, node)
 
 
-def _cast(x: Value, dtype: np.dtype[Any], node: Node) -> Value:
+def _cast(x: Value, dtype: np.dtype[np.generic], node: Node) -> Value:
     known = _known(dtype)
     if isinstance(x, Tensor) and known is not None:
         return ops.cast(x, known)
     saturate, up = bool(node.get("saturate", 1)), node.get("round_mode", "up")
-    return cast_array(np.asarray(x.asnumpy()) if isinstance(x, Tensor) else x, dtype, saturate, up)
+    return cast_array(
+        np.asarray(x.asnumpy()) if isinstance(x, Tensor) else cast("Array", x), dtype, saturate, up
+    )
 
 
 def cast_array(
-    x: Array, dtype: np.dtype[Any], saturate: bool = True, round_mode: str = "up"
-) -> Any:
+    x: Array, dtype: np.dtype[np.generic], saturate: bool = True, round_mode: str = "up"
+) -> Array:
     """Convert an array on the host, as ONNX does, to any of its element types.
 
     Args:
@@ -283,7 +285,7 @@ def cast_array(
         return x.astype(dtype)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Format a number as ONNX's Cast to string does, such as "INF" or "3"."""
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
@@ -294,7 +296,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _to_float8(x: Array, dtype: np.dtype[Any], saturate: bool) -> Any:
+def _to_float8(x: Array, dtype: np.dtype[np.generic], saturate: bool) -> Array:
     limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     most = np.float32(limits.max)
     if not saturate and not dtype.name.startswith("float4"):
@@ -303,7 +305,7 @@ def _to_float8(x: Array, dtype: np.dtype[Any], saturate: bool) -> Any:
     return np.where(np.isnan(x), x.astype(dtype), made).astype(dtype)
 
 
-def _to_exponent(x: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str) -> Any:
+def _to_exponent(x: Array, dtype: np.dtype[np.generic], saturate: bool, round_mode: str) -> Array:
     """Convert numbers to float8e8m0, which stores powers of two only; the sign is lost.
 
     `round_mode` ("up", "down" or "nearest") selects one of the two neighbouring powers. Too large
@@ -325,7 +327,7 @@ def _to_exponent(x: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str
     return found.astype(np.uint8).view(dtype)
 
 
-def _to_narrow(x: Array, dtype: np.dtype[Any]) -> Any:
+def _to_narrow(x: Array, dtype: np.dtype[np.generic]) -> Array:
     """Convert numbers to integers of 4 or 2 bits, keeping the low bits; truncate floats first."""
     bits = int(dtype.name.lstrip("uint"))
     whole = (
@@ -339,7 +341,7 @@ def _to_narrow(x: Array, dtype: np.dtype[Any]) -> Any:
 
 @onnx_op("BitCast", host=True)
 def _(node: Node, x: Value) -> Value:
-    array = np.asarray(x.asnumpy()) if isinstance(x, Tensor) else x
+    array = np.asarray(x.asnumpy()) if isinstance(x, Tensor) else cast("Array", x)
     return np.ascontiguousarray(array).reshape(array.shape).view(dtype_of(node.get("to")))
 
 
@@ -347,7 +349,9 @@ def _(node: Node, x: Value) -> Value:
 
 
 @onnx_op("Dropout", static=(1, 2), random=True)
-def _(node: Node, x: Tensor, ratio: Array | None = None, training: Array | None = None) -> Any:
+def _(
+    node: Node, x: Tensor, ratio: Array | None = None, training: Array | None = None
+) -> Tensor | tuple[Tensor, Tensor]:
     p = node.get("ratio", 0.5) if ratio is None else float(ratio)
     active = node.opset >= 12 and training is not None and bool(training)
     if not active or p == 0.0:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from .. import ops
 from ..errors import OnnxError
 from ..tensor import Tensor
-from .model import Array, Node, Value, onnx_op
+from .model import Array, Dense, Node, Value, onnx_op
 from .rules_elementwise import dtype_of
 
 __all__: list[str] = []
@@ -23,7 +23,9 @@ __all__: list[str] = []
 
 def _at(value: Value) -> int:
     """Convert a one-element array or Tensor to an int; it must be known on the host."""
-    return int((value if isinstance(value, np.ndarray) else value.asnumpy()).reshape(()))
+    return int(
+        (value if isinstance(value, np.ndarray) else cast("Tensor", value).asnumpy()).reshape(())
+    )
 
 
 # ---- sequences and optional values --------------------------------------------------------------
@@ -65,16 +67,20 @@ def _(node: Node, items: list[Value], at: Value = None) -> list[Value]:
 
 
 @onnx_op("ConcatFromSequence", host=True)
-def _(node: Node, items: list[Value]) -> Value:
+def _(node: Node, items: list[Dense]) -> Dense:
     axis, new = node.get("axis"), bool(node.get("new_axis", 0))
     if all(isinstance(x, np.ndarray) for x in items):
-        return np.stack(items, axis) if new else np.concatenate(items, axis)
+        return (
+            np.stack(cast("list[Array]", items), axis)
+            if new
+            else np.concatenate(cast("list[Array]", items), axis)
+        )
     made = [Tensor(x) if isinstance(x, np.ndarray) else x for x in items]
     return ops.stack(made, axis) if new else ops.concat(made, axis)
 
 
 @onnx_op("SplitToSequence", host=True)
-def _(node: Node, x: Value, split: Value = None) -> list[Value]:
+def _(node: Node, x: Dense, split: Dense | None = None) -> list[Value]:
     axis = node.get("axis", 0) % len(x.shape)
     n = x.shape[axis]
     keep = True
@@ -95,7 +101,7 @@ def _(node: Node, x: Value, split: Value = None) -> list[Value]:
             part = part.reshape(tuple(m for i, m in enumerate(x.shape) if i != axis))
         parts.append(part)
         first += size
-    return parts
+    return cast("list[Value]", parts)
 
 
 @onnx_op("Optional", host=True)
@@ -119,7 +125,7 @@ def _(node: Node, x: Value) -> Value:
 
 
 @onnx_op("StringConcat", host=True)
-def _(node: Node, x: Array, y: Array) -> Any:
+def _(node: Node, x: Array, y: Array) -> Array:
     return np.asarray(x.astype(object) + y.astype(object), object)
 
 
@@ -135,14 +141,14 @@ def _(node: Node, x: Array) -> tuple[Array, Array]:
 
 
 @onnx_op("RegexFullMatch", host=True)
-def _(node: Node, x: Array) -> Any:
+def _(node: Node, x: Array) -> Array:
     pattern = re.compile(node.get("pattern"))
     found = [pattern.fullmatch(s) is not None for s in x.reshape(-1)]
     return np.array(found, np.bool_).reshape(x.shape)
 
 
 @onnx_op("StringNormalizer", host=True)
-def _(node: Node, x: Array) -> Any:
+def _(node: Node, x: Array) -> Array:
     change = node.get("case_change_action", "NONE")
     exact = bool(node.get("is_case_sensitive", 0))
     stop = node.get("stopwords", [])
@@ -156,12 +162,12 @@ def _(node: Node, x: Array) -> Any:
 
 
 @onnx_op("TfIdfVectorizer", host=True)
-def _(node: Node, x: Value) -> Any:
+def _(node: Node, x: Dense) -> Array:
     array = x if isinstance(x, np.ndarray) else np.asarray(x.asnumpy())
     starts, columns = node.get("ngram_counts"), node.get("ngram_indexes")
     pool = node.get("pool_strings") or node.get("pool_int64s")
     ends = [*starts[1:], len(pool)]
-    grams: dict[tuple[Any, ...], int] = {}
+    grams: dict[tuple[object, ...], int] = {}
     k = 0
     for n, (a, b) in enumerate(zip(starts, ends), start=1):
         for i in range(a, b, n):

@@ -7,7 +7,6 @@ because the number of steps is known from the shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .. import ops
 from ..errors import OnnxError
@@ -220,7 +219,9 @@ def _(
         wb, rb = _biases(b, d, 4 * n, w)
         total = _gates(x, w[d]) + _gates(old, r[d]) + wb + rb
         i, o, forget, new = [total[:, k * n : (k + 1) * n] for k in range(4)]
-        peep: list[Any] = [0.0] * 3 if p is None else [p[d][k * n : (k + 1) * n] for k in range(3)]
+        peep: list[object] = (
+            [0.0] * 3 if p is None else [p[d][k * n : (k + 1) * n] for k in range(3)]
+        )
         i = f(s.clipped(i + peep[0] * cell))
         keep = 1.0 - i if node.get("input_forget", 0) else f(s.clipped(forget + peep[2] * cell))
         made = keep * cell + i * g(s.clipped(new))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..dtype import as_dtype, float32, float64, int32, int64
 from ..tensor import Tensor
-from .model import RULES, Array, Node, Value, onnx_op
+from .model import RULES, Array, Dense, Node, onnx_op
 from .rules_elementwise import cast_array, dtype_of, number_like
 from .rules_shapes import axes_of
 
@@ -56,7 +56,7 @@ def _extreme(x: Tensor, axes: tuple[int, ...], keep: bool, largest: bool) -> Ten
             return (ops.reduce_any if largest else ops.reduce_all)(x, axes, keep)
         return (ops.amax if largest else ops.amin)(x, axes, keep)
     if x.dtype.is_floating:
-        value: Any = -math.inf if largest else math.inf
+        value: object = -math.inf if largest else math.inf
     elif x.dtype.kind == "b":
         value = not largest
     else:
@@ -165,7 +165,7 @@ def _per_channel(v: Tensor, rank: int) -> Tensor:
 
 def batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float
-) -> Any:
+) -> Tensor:
     """Return x normalised with the statistics of each channel, which is axis 1."""
     scale, bias, mean, var = [_per_channel(v, x.ndim) for v in (scale, bias, mean, var)]
     found = (x - mean) / ops.sqrt(var + number_like(var, eps)) * scale + bias
@@ -173,7 +173,9 @@ def batch_norm(
 
 
 @onnx_op("BatchNormalization")
-def _(node: Node, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor) -> Any:
+def _(
+    node: Node, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
+) -> Tensor | tuple[Tensor, ...]:
     eps = node.get("epsilon", 1e-5)
     if not node.get("training_mode", 0):
         return batch_norm(x, scale, bias, mean, var, eps)
@@ -270,7 +272,7 @@ def _(node: Node, *xs: Tensor) -> Tensor:
 # ---- quantised numbers --------------------------------------------------------------------------
 
 
-def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Any:
+def _blocks(v: Dense | None, node: Node, shape: tuple[int, ...]) -> Dense | None:
     """Expand a scale or zero point of quantisation so that it broadcasts with a tensor of `shape`.
 
     It may be for the whole tensor, for each index of an axis, or for each block of `block_size`.
@@ -290,7 +292,7 @@ def _blocks(v: Value, node: Node, shape: tuple[int, ...]) -> Any:
     return v.reshape(tuple(-1 if i == axis else 1 for i in range(len(shape))))
 
 
-def _array(v: Value) -> Any:
+def _array(v: Dense) -> Array:
     return None if v is None else v if isinstance(v, np.ndarray) else np.asarray(v.asnumpy())
 
 
@@ -298,12 +300,12 @@ _NARROW = ("int4", "uint4", "int2", "uint2")
 
 
 @onnx_op("QuantizeLinear", host=True)
-def _(node: Node, x: Value, scale: Value, zero: Value = None) -> Value:
+def _(node: Node, x: Dense, scale: Dense, zero: Dense | None = None) -> Dense:
     number = node.get("output_dtype", 0)
     given = None if zero is None else zero.dtype.np if isinstance(zero, Tensor) else zero.dtype
     dtype = dtype_of(number) if number else np.dtype(np.uint8) if given is None else given
     plain = dtype.kind in "iu" and dtype.name not in _NARROW
-    scale, zero = _blocks(scale, node, x.shape), _blocks(zero, node, x.shape)
+    scale, zero = cast("Dense", _blocks(scale, node, x.shape)), _blocks(zero, node, x.shape)
     if plain and isinstance(x, Tensor):
         limits = np.iinfo(dtype)
         s = scale if isinstance(scale, Tensor) else Tensor(scale)
@@ -320,7 +322,7 @@ def _(node: Node, x: Value, scale: Value, zero: Value = None) -> Value:
     return cast_array(array, dtype, bool(node.get("saturate", 1)))
 
 
-def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+def _limits(dtype: np.dtype[np.generic]) -> tuple[int, int]:
     if dtype.name in _NARROW:
         found: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
     else:
@@ -329,11 +331,11 @@ def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 @onnx_op("DequantizeLinear", host=True)
-def _(node: Node, x: Value, scale: Value, zero: Value = None) -> Value:
+def _(node: Node, x: Dense, scale: Dense, zero: Dense | None = None) -> Dense:
     number = node.get("output_dtype", 0)
     own = scale.dtype.np if isinstance(scale, Tensor) else scale.dtype
     dtype = dtype_of(number) if number else own
-    scale, zero = _blocks(scale, node, x.shape), _blocks(zero, node, x.shape)
+    scale, zero = cast("Dense", _blocks(scale, node, x.shape)), _blocks(zero, node, x.shape)
     if isinstance(x, Tensor):
         made = ops.cast(x, float32)
         if zero is not None:
@@ -429,4 +431,4 @@ def _(node: Node, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Te
 def _(node: Node, x: Tensor, target: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     logs = ops.log_softmax(x, 1)
     rule = RULES["NegativeLogLikelihoodLoss"]
-    return rule.function(node, logs, target, weight), logs
+    return cast("Tensor", rule.function(node, logs, target, weight)), logs

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
@@ -77,10 +76,10 @@ def _sampled(x: Tensor, points: list[Tensor], order: int, padding: str, corners:
         else:
             taps.append([(base + float(k), _cubic(ops.abs(t - float(k)))) for k in range(-1, 3)])
     flat = ops.reshape(x, (n, c, -1))
-    total: Any = None
+    total: Tensor | None = None
     for combination in itertools.product(*taps):
-        weight: Any = None
-        index: Any = None
+        weight: Tensor | None = None
+        index: Tensor | None = None
         for (position, factor), size in zip(combination, sizes):
             place = _folded(position, size, padding, corners)
             inside = ops.logical_and(place > -0.5, place < size - 0.5)

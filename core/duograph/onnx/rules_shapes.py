@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ..errors import OnnxError
 from ..ops.gather_scatter import gather, gather_elements_by
 from ..ops.movement import pad_by
 from ..tensor import Tensor
-from .model import Array, Node, Value, onnx_op
+from .model import Array, Dense, Node, Value, onnx_op
 from .rules_elementwise import dtype_of
 
 __all__ = ["axes_of", "pad_edges"]
@@ -148,7 +147,7 @@ def _(
     mode = node.get("mode", "constant")
     if mode != "constant":
         return pad_edges(x, low, high, mode)
-    fill: Any = node.get("value", 0.0) if value is None else value.reshape(-1)[0].item()
+    fill: object = node.get("value", 0.0) if value is None else value.reshape(-1)[0].item()
     return pad_by(x, low, high, bool(fill) if x.dtype.kind == "b" else fill)
 
 
@@ -180,14 +179,14 @@ def pad_edges(x: Tensor, low: Sequence[int], high: Sequence[int], mode: str) -> 
 
 
 @onnx_op("Shape", host=True)
-def _(node: Node, x: Value) -> Array:
+def _(node: Node, x: Dense) -> Array:
     rank = len(x.shape)
     start, end = node.get("start", 0), node.get("end", rank)
     return np.array(x.shape[slice(start, end)], np.int64)
 
 
 @onnx_op("Size", host=True)
-def _(node: Node, x: Value) -> Array:
+def _(node: Node, x: Dense) -> Array:
     return np.array(math.prod(x.shape), np.int64)
 
 
@@ -204,7 +203,7 @@ def _(node: Node) -> Array:
 
 
 @onnx_op("ConstantOfShape", host=True)
-def _(node: Node, shape: Value) -> Value:
+def _(node: Node, shape: Dense) -> Value:
     value = node.get("value", np.zeros(1, np.float32))
     sizes = shape if isinstance(shape, np.ndarray) else np.asarray(shape.asnumpy())
     return np.full(tuple(sizes.tolist()), value.reshape(-1)[0], value.dtype)
@@ -218,7 +217,7 @@ def _(node: Node, start: Array, limit: Array, delta: Array) -> Tensor:
 
 
 @onnx_op("EyeLike", host=True)
-def _(node: Node, x: Value) -> Value:
+def _(node: Node, x: Dense) -> Value:
     own = x.dtype.np if isinstance(x, Tensor) else x.dtype
     dtype = dtype_of(node.get("dtype")) if node.get("dtype") else own
     return np.eye(x.shape[0], x.shape[1], node.get("k", 0)).astype(dtype)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from .rules_reductions import requantised
 __all__ = ["per_channel", "windows_of"]
 
 Pairs = tuple[tuple[int, int], ...]
+Ints: TypeAlias = tuple[int, ...]
 
 
 def windows_of(
@@ -150,7 +151,7 @@ def _transposed_pads(
 # ---- pooling ------------------------------------------------------------------------------------
 
 
-def _pooling(node: Node, x: Tensor) -> tuple[Any, ...]:
+def _pooling(node: Node, x: Tensor) -> tuple[Ints, Ints, Ints, Pairs, Pairs]:
     """Return (kernel, strides, dilations, pads, pads with ceil_mode's extra) of a pooling node."""
     kernel = tuple(node.get("kernel_shape"))
     strides, pads, dilations = windows_of(node, x.shape[2:], kernel)
@@ -167,7 +168,7 @@ def _pooling(node: Node, x: Tensor) -> tuple[Any, ...]:
 
 
 @onnx_op("MaxPool")
-def _(node: Node, x: Tensor) -> Any:
+def _(node: Node, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
     kernel, strides, dilations, _, pads = _pooling(node, x)
     wide = ops.cast(x, float32) if not x.dtype.is_floating else x
     values, at = max_pool(wide, kernel, strides, pads, dilations)
@@ -421,7 +422,7 @@ def _axis_weights(
     wrong = (at < 0) | (at > n - 1)
     weights = np.zeros((m, n))
     if mode == "nearest":
-        functions: dict[str, Any] = {
+        functions: dict[str, Callable[[Array], Array]] = {
             "floor": np.floor, "ceil": np.ceil,
             "round_prefer_floor": lambda v: np.ceil(v - 0.5),
             "round_prefer_ceil": lambda v: np.floor(v + 0.5),

@@ -9,7 +9,7 @@ where a condition is known only at run time, so they are plain loops and calls.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -21,7 +21,7 @@ from ..ir.values import HostValue, NeedsValue
 from ..runtime_state import without_builder
 from ..tensor import Tensor
 from .control import CONTROL
-from .model import Graph, Node, Value, parsed
+from .model import Array, Dense, Graph, Node, Results, Value, parsed
 
 __all__ = ["run_graph", "run_model"]
 
@@ -139,13 +139,13 @@ def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
     ]
 
 
-def static(value: Value) -> np.ndarray[Any, Any]:
+def static(value: Value) -> Array:
     """Return a value as a NumPy array; it must be known on the host.
 
     Raises:
         NeedsValue: a compiled function computes the value.
     """
-    return value if isinstance(value, np.ndarray) else np.asarray(value.asnumpy())
+    return value if isinstance(value, np.ndarray) else np.asarray(cast("Tensor", value).asnumpy())
 
 
 def tensor_of(value: Value) -> Tensor:
@@ -165,10 +165,10 @@ def tensor_of(value: Value) -> Tensor:
     return Tensor(value)
 
 
-def _host_value(value: Value) -> Value:
+def _host_value(value: Results) -> Results:
     """Convert the Tensors in a result that was computed on the host to NumPy arrays."""
     if isinstance(value, (tuple, list)):
-        return type(value)([_host_value(v) for v in value])
+        return type(value)(cast("list[Value]", [_host_value(v) for v in value]))
     return np.asarray(value.asnumpy()) if isinstance(value, Tensor) else value
 
 
@@ -213,9 +213,11 @@ def _function_of(schema: Any, node: Node, inputs: Sequence[Value]) -> onnx.Funct
         if x is None:
             types.append(onnx.TypeProto().SerializeToString())
             continue
-        dtype = x.dtype.np if isinstance(x, Tensor) else x.dtype
+        dtype = x.dtype.np if isinstance(x, Tensor) else cast("Array", x).dtype
         element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        types.append(helper.make_tensor_type_proto(element, x.shape).SerializeToString())
+        types.append(
+            helper.make_tensor_type_proto(element, cast("Dense", x).shape).SerializeToString()
+        )
     call = onnx.NodeProto()
     call.CopyFrom(node.proto)
     for a in call.attribute:  # inside a function, an attribute may name one of the function

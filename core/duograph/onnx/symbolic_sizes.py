@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import onnx
@@ -21,6 +21,10 @@ from ..errors import DuographError, OnnxError
 from ..tensor import Placeholder, Tensor
 from ..types import TensorType
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+    from ..types import ValueType
 
 __all__ = ["Sizes", "open_sizes", "unified"]
 
@@ -90,7 +94,7 @@ class Written(Protocol):
 
     writer: Writer
     inputs: list[tuple[str, TensorType, int]]
-    outputs: list[tuple[str, Any]]
+    outputs: list[tuple[str, ValueType]]
 
 
 M = TypeVar("M", bound=Written)
@@ -156,7 +160,7 @@ def _merge(sizes: Sizes, models: Sequence[Written]) -> None:
     ]
 
 
-def _compare(a: Sequence[Any], b: Sequence[Any], w: Writer) -> None:
+def _compare(a: Sequence[onnx.NodeProto], b: Sequence[onnx.NodeProto], w: Writer) -> None:
     """Raise OnnxError at the first node that differs between models of two sizes."""
     for x, y in itertools.zip_longest(a, b):
         if x is None or y is None or x.SerializeToString() != y.SerializeToString():
@@ -167,7 +171,7 @@ def _compare(a: Sequence[Any], b: Sequence[Any], w: Writer) -> None:
             )
 
 
-def _depends(w: Writer, name: str, values: Sequence[Any]) -> OnnxError:
+def _depends(w: Writer, name: str, values: Sequence[object]) -> OnnxError:
     """Return the error for a constant that the open sizes do not determine in a known way."""
     where = next((n for n in _readers(w.scope.nodes, name)), None)
     at = "a result" if where is None else f"{where.op_type} at {where.doc_string}"
@@ -198,7 +202,7 @@ class _Computed:
         self.names: dict[int, str] = {}
         self.nodes: list[onnx.NodeProto] = []
 
-    def replace(self, name: str, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+    def replace(self, name: str, arrays: Sequence[Array]) -> None:
         """Replace an initializer by nodes that compute it from the open sizes.
 
         Args:
@@ -242,10 +246,12 @@ class _Computed:
             made = self.names[symbol] = self.w.call("Reshape", shape, self.w.ints([]))
         return made
 
-    def _number(self, formula: Formula, dtype: np.dtype[Any]) -> str:
+    def _number(self, formula: Formula, dtype: np.dtype[np.generic]) -> str:
         """Write nodes that evaluate a formula; return the name of their 0-d value of `dtype`."""
         w = self.w
-        wide: Any = np.int64 if formula.inverse is False and dtype.kind == "i" else np.float64
+        wide: type[np.generic] = (
+            np.int64 if formula.inverse is False and dtype.kind == "i" else np.float64
+        )
         value = w.constant(np.array(formula.factor, wide))
         for symbol in formula.symbols:
             value = w.call("Mul", value, w.cast(self._size(symbol), wide))

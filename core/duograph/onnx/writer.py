@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -18,6 +18,11 @@ from onnx import helper, numpy_helper
 from ..dtype import DType
 from ..errors import OnnxError
 from ..types import BOOL, FLOAT, HostType, TensorType, ValueType
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..host_arrays import Array
 
 __all__ = ["OPSET", "Scope", "Writer", "element_type", "value_info"]
 
@@ -41,7 +46,9 @@ def element_type(type_: ValueType) -> int:
     raise OnnxError(f"export: got a value of type {type_}; ONNX has tensors only")
 
 
-def value_info(name: str, type_: ValueType, dims: Sequence[int | str] | None = None) -> Any:
+def value_info(
+    name: str, type_: ValueType, dims: Sequence[int | str] | None = None
+) -> onnx.ValueInfoProto:
     """Return the description of an input or result of a graph.
 
     Args:
@@ -72,7 +79,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.scope = Scope()
-        self.initializers: dict[str, np.ndarray[Any, Any]] = {}
+        self.initializers: dict[str, Array] = {}
         self.sources: dict[str, str] = {}
         self.where = "an unknown line"
         self._taken: set[str] = set()
@@ -86,7 +93,7 @@ class Writer:
         self._taken.add(made)
         return made
 
-    def constant(self, array: Any, stem: str = "constant") -> str:
+    def constant(self, array: ArrayLike, stem: str = "constant") -> str:
         """Add an array to the initializers and return its name."""
         made = self.name(stem)
         self.initializers[made] = np.ascontiguousarray(array).reshape(np.shape(array))
@@ -96,7 +103,7 @@ class Writer:
         """Add a list of sizes, axes or positions to the initializers and return its name."""
         return self.constant(np.array(list(values), np.int64).reshape(-1), "ints")
 
-    def number(self, value: Any, dtype: DType) -> str:
+    def number(self, value: object, dtype: DType) -> str:
         """Add a 0-d constant to the initializers and return its name."""
         return self.constant(np.array(value).astype(dtype.np))
 

@@ -11,7 +11,6 @@ import functools
 import html
 import json
 import pathlib
-from typing import Any
 
 __all__ = ["Page", "render"]
 
@@ -71,7 +70,7 @@ def _file(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
-def render(title: str, data: dict[str, Any]) -> Page:
+def render(title: str, data: dict[str, object]) -> Page:
     """Return the page of a compiled function.
 
     Args:

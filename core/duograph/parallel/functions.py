@@ -5,8 +5,8 @@ Users call them as `duograph.parallel.NAME`. Nothing here partitions a graph; `s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -25,11 +25,11 @@ __all__ = ["gathered", "shard"]
 
 
 def shard(
-    fn: Callable[..., Any],
-    in_strategy: Any,
-    out_strategy: Any = None,
-    parameter_plan: dict[str, Any] | None = None,
-) -> Callable[..., Any]:
+    fn: Callable[..., object],
+    in_strategy: object,
+    out_strategy: object = None,
+    parameter_plan: Mapping[str, object] | None = None,
+) -> Callable[..., object]:
     """Return a Cell or function, compiled, whose arguments are divided among ranks
     (`mindspore.parallel.shard`).
 
@@ -63,12 +63,14 @@ def shard(
     if out_strategy is not None:
         results = placements_of("shard: out_strategy", out_strategy, ranks)
 
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         found = fn(*divided("shard: in_strategy", args, given))
         if results is None:
             return found
         single = isinstance(found, Tensor)
-        made = divided("shard: out_strategy", (found,) if single else found, results)
+        made = divided(
+            "shard: out_strategy", (found,) if single else cast("Sequence[object]", found), results
+        )
         return made[0] if single else made
 
     return jit(run)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from .traces import Event, Trace
 
 __all__ = ["merged", "read_parts"]
 
 _DEVICES = 1000  # numbers of processes that a rank may have
 
 
-def merged(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def merged(parts: Mapping[int, Trace]) -> Trace:
     """Return one document of the trace documents of ranks.
 
     Args:
@@ -28,7 +31,7 @@ def merged(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """
     begins = {rank: int(part["otherData"]["clock"]) for rank, part in parts.items()}
     first = min(begins.values())
-    events: list[dict[str, Any]] = []
+    events: list[Event] = []
     facts: dict[str, str] = {"ranks": ", ".join(map(str, sorted(parts)))}
     for rank in sorted(parts):
         shift = (begins[rank] - first) / 1e3
@@ -37,12 +40,12 @@ def merged(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": facts}
 
 
-def _of_rank(rank: int, events: list[dict[str, Any]], shift: float) -> Iterator[dict[str, Any]]:
+def _of_rank(rank: int, events: list[Event], shift: float) -> Iterator[Event]:
     """Yield the events of a rank with its processes and with times that are `shift` later."""
     numbers: dict[int, int] = {}
     for event in events:
         number = numbers.setdefault(event["pid"], rank * _DEVICES + len(numbers))
-        made = {**event, "pid": number}
+        made = cast("Event", {**event, "pid": number})
         if event["ph"] != "M":
             made["ts"] = event["ts"] + shift
         elif event["name"] == "process_name":
@@ -55,6 +58,6 @@ def _of_rank(rank: int, events: list[dict[str, Any]], shift: float) -> Iterator[
         yield made
 
 
-def read_parts(folder: pathlib.Path) -> dict[int, dict[str, Any]]:
+def read_parts(folder: pathlib.Path) -> dict[int, Trace]:
     """Return the trace documents of a folder, ``RANK.json``, by rank."""
     return {int(p.stem): json.loads(p.read_text("utf-8")) for p in folder.glob("*.json")}

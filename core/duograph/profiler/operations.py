@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from ..backend import registry
 from ..backend.observers import Work
@@ -23,13 +23,13 @@ from ..types import TensorType
 __all__ = ["multiply_adds", "operations"]
 
 # From the types of operands and results to a number of operations.
-Rule = Callable[[Sequence[Any], Sequence[Any]], float]
+Rule = Callable[[Sequence[TensorType], Sequence[TensorType]], float]
 
 # Element-wise ops that choose or convert values and compute none.
 _MOVES = frozenset({"select", "cast", "identity", "stop_gradient", "fill", "bitcast"})
 
 
-def _matmul(operands: Sequence[Any], results: Sequence[Any]) -> float:
+def _matmul(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:
     x, y, out = operands[0], operands[1], results[0]
     if not out.size:
         return 0.0
@@ -38,17 +38,19 @@ def _matmul(operands: Sequence[Any], results: Sequence[Any]) -> float:
     return 2.0 * out.size * inner
 
 
-def _filter(weight: int, outputs: Callable[[Sequence[Any], Sequence[Any]], int]) -> Rule:
+def _filter(
+    weight: int, outputs: Callable[[Sequence[TensorType], Sequence[TensorType]], int]
+) -> Rule:
     """Return the rule of a convolution: its outputs times the elements of one filter."""
 
-    def rule(operands: Sequence[Any], results: Sequence[Any]) -> float:
+    def rule(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         types = (*operands, *results)
         return 2.0 * outputs(operands, results) * math.prod(types[weight].shape[1:])
 
     return rule
 
 
-def _attention(operands: Sequence[Any], results: Sequence[Any]) -> float:
+def _attention(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:
     query, key = operands[0], operands[1]
     return 4.0 * query.size * key.shape[-2]
 
@@ -116,9 +118,9 @@ def _of_graph(graph: Graph, device: str, depth: int, all_ops: bool) -> float:
 
 def _of_op(
     op: Op,
-    operands: Sequence[Any],
-    results: Sequence[Any],
-    attributes: Mapping[str, Any],
+    operands: Sequence[object],
+    results: Sequence[object],
+    attributes: Mapping[str, object],
     device: str,
     depth: int,
     all_ops: bool,
@@ -133,7 +135,7 @@ def _of_op(
         return 0.0
     rule = _RULES.get(op.name)
     if rule is not None:
-        return rule(operands, results)
+        return rule(cast("Sequence[TensorType]", operands), cast("Sequence[TensorType]", results))
     if op.is_reduction and given:
         return float(given[0].size) if all_ops else 0.0
     if op.elementwise and not op.is_composite:
@@ -143,10 +145,10 @@ def _of_op(
 
 
 def _inner(
-    op: Op, operands: Sequence[Any], attributes: Mapping[str, Any], device: str
+    op: Op, operands: Sequence[object], attributes: Mapping[str, object], device: str
 ) -> Graph | None:
     """Return the graph that computes an op by others, or None for a primitive without one."""
-    types = tuple(operands)
+    types = cast("tuple[TensorType | None, ...]", tuple(operands))
     try:
         if op.body is not None:
             return expand(op, types, attributes)

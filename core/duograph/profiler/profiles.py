@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._locks import new_lock
 from ..backend import observers, registry
@@ -27,6 +27,9 @@ from .recording import MemorySample, Range, Record, Recorder
 from .schedules import ProfilerAction
 from .tables import Row, grouped, table_text
 from .traces import trace_document
+
+if TYPE_CHECKING:
+    from .traces import Trace
 
 __all__ = ["Profiler", "profile", "tensorboard_trace_handler"]
 
@@ -121,7 +124,7 @@ class profile:
         self._shapes = record_shapes
         self._schedule = schedule
         self._ready = on_trace_ready
-        self._metadata: dict[str, Any] = {}
+        self._metadata: dict[str, object] = {}
         self._lock = new_lock()
         self._running = False
         self._step = 0
@@ -379,7 +382,7 @@ class profile:
             lines.append(f"{self.dropped} more events were not stored (max_events)")
         return "\n".join(lines)
 
-    def trace(self) -> dict[str, Any]:
+    def trace(self) -> Trace:
         """Return the window in the trace event format of Chrome, as a JSON document."""
         window = self._window
         return trace_document(

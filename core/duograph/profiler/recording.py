@@ -15,10 +15,14 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from ..backend import registry
 from ..backend.observers import DeviceTimer, Marks, Observer, Work, line_of, own_files, user_frame
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["MemorySample", "Range", "Record", "Recorder"]
 
@@ -123,7 +127,7 @@ class Recorder(Observer):
         self._sampling = 1 << 62  # the least nanoseconds that a sample took
         self._room = limit
         self._queued: dict[str, Marks] = {}  # the last work of each device with a queue
-        self._values: list[Any] = []  # those of an event, `_STRIDE` of them, after another's
+        self._values: list[object] = []  # those of an event, `_STRIDE` of them, after another's
         self._extend = self._values.extend
 
     # ---- being told -----------------------------------------------------------------------------
@@ -139,8 +143,8 @@ class Recorder(Observer):
             self._drop(1)
             return
         self._room = room - 1
-        code: Any = None
-        offset: Any = 0
+        code: object = None
+        offset: object = 0
         if self._stack:
             code = _places(sys._getframe(1))
         elif not work.spans:
@@ -186,14 +190,14 @@ class Recorder(Observer):
         work.sites = [site, *others][:_MOST_SITES] if count >= _TRUSTED else others
         return code, offset
 
-    def take_program(self, works: Sequence[Work], times: Any) -> None:
+    def take_program(self, works: Sequence[Work], times: NDArray[np.int64]) -> None:
         count = len(times)
         if count > self._room:
             room = max(self._room, 0)
             self._drop(count - room)
             times, count = times[:room], room
         self._room -= count
-        code: Any = None
+        code: object = None
         offset = 0
         if self._stack:
             code = _places(sys._getframe(1))
@@ -258,7 +262,7 @@ class Recorder(Observer):
         return self.limit - max(self._room, 0)
 
 
-def _places(frame: Any) -> tuple[Place, ...]:
+def _places(frame: FrameType | None) -> tuple[Place, ...]:
     """Return the code positions of all callers outside duograph, the innermost first."""
     found = []
     frame = user_frame(frame)
@@ -269,7 +273,13 @@ def _places(frame: Any) -> tuple[Place, ...]:
 
 
 def _records(
-    what: Any, begin: Any, end: Any, thread: int, code: Any, offset: int, marks: Marks | None
+    what: Work | Sequence[Work],
+    begin: int | NDArray[np.int64],
+    end: int,
+    thread: int,
+    code: object,
+    offset: int,
+    marks: Marks | None,
 ) -> Iterator[Record]:
     """Yield the events of one stored row; waits for a device that keeps its own times."""
     stack: tuple[tuple[str, int], ...] = ()
@@ -280,9 +290,11 @@ def _records(
     elif code is not None:
         callers = (_line(code, offset),)
     if isinstance(what, Work):
-        yield Record(what, begin, end, thread, _lines(what) or callers, stack, _elapsed(marks))
+        yield Record(
+            what, cast("int", begin), end, thread, _lines(what) or callers, stack, _elapsed(marks)
+        )
         return
-    for index, first, last in begin.tolist():
+    for index, first, last in cast("NDArray[np.int64]", begin).tolist():
         yield Record(what[index], first, last, thread, _lines(what[index]) or callers, stack)
 
 

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class Summary:
         return notebook.table(_HEAD, self._cells(), 3) + sums
 
 
-def summary(net: Cell, *inputs: Any, dtype: DType | Sequence[DType] = float32) -> Summary:
+def summary(net: Cell, *inputs: object, dtype: DType | Sequence[DType] = float32) -> Summary:
     """Return a table of a network's Cells: output shapes, parameters, multiply-adds and memory.
 
     The network runs once on the inputs, line by line and in evaluation mode. Parameters, random
@@ -167,7 +167,7 @@ def summary(net: Cell, *inputs: Any, dtype: DType | Sequence[DType] = float32) -
     )
 
 
-def _arguments(inputs: Sequence[Any], dtype: DType | Sequence[DType]) -> list[Any]:
+def _arguments(inputs: Sequence[object], dtype: DType | Sequence[DType]) -> list[object]:
     """Return the inputs with zeros in place of shapes."""
     shapes = [_is_shape(x) for x in inputs]
     dtypes = [dtype] * sum(shapes) if isinstance(dtype, DType) else list(dtype)
@@ -177,7 +177,7 @@ def _arguments(inputs: Sequence[Any], dtype: DType | Sequence[DType]) -> list[An
         )
     kinds = iter(dtypes)
     return [
-        Tensor(np.zeros(tuple(x), next(kinds).np)) if shape else x
+        Tensor(np.zeros(tuple(cast("Sequence[int]", x)), next(kinds).np)) if shape else x
         for x, shape in zip(inputs, shapes, strict=True)
     ]
 
@@ -221,11 +221,11 @@ class _Meter(Observer):
         results = work.types[len(work.types) - work.n_results :]
         self.written += sum(t.nbytes for t in results if not (work.op and work.op.alias))
 
-    def enter(self, cell: Cell, args: tuple[Any, ...]) -> None:
+    def enter(self, cell: Cell, args: tuple[object, ...]) -> None:
         del args
         self.running.append(self.rows[id(cell)])
 
-    def leave(self, cell: Cell, args: tuple[Any, ...], output: Any) -> None:
+    def leave(self, cell: Cell, args: tuple[object, ...], output: object) -> None:
         del cell, args
         row = self.running.pop()
         tensors = list(_tensors(output))
@@ -234,7 +234,7 @@ class _Meter(Observer):
         row.output_bytes = sum(t._type.nbytes for t in tensors)
 
 
-def _run(net: Cell, arguments: Sequence[Any], meter: _Meter) -> None:
+def _run(net: Cell, arguments: Sequence[object], meter: _Meter) -> None:
     """Call a network in evaluation mode while a meter observes it."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_line_by_line())
@@ -267,7 +267,7 @@ def _line_by_line() -> Iterator[None]:
         context.set_context(jit=before)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def _tensors(value: object) -> Iterator[Tensor]:
     """Yield the tensors of a result, which may be nested in tuples, lists and dicts."""
     if isinstance(value, Tensor):
         yield value

@@ -113,7 +113,7 @@ def kernel_text(work: Work) -> str:
     return f"{op_text(work)}({', '.join(_type_text(t) for t in given)})"
 
 
-def _type_text(type_: Any) -> str:
+def _type_text(type_: object) -> str:
     return repr(type_.plain) if isinstance(type_, TensorType) else str(type_)
 
 
@@ -138,7 +138,7 @@ GROUPS: Mapping[str, Callable[[Record], str]] = {
     "line": lambda r: line_text(r.lines),
     "kernel": lambda r: kernel_text(r.work),
 }
-SORTS: Mapping[str, Callable[[Row], Any]] = {
+SORTS: Mapping[str, Callable[[Row], float | str]] = {
     "time": lambda row: -row.seconds,
     "calls": lambda row: -row.calls,
     "mean": lambda row: -row.seconds / row.calls,

@@ -8,12 +8,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from .recording import MemorySample, Range, Record
 from .tables import flops_of, kernel_text, line_text, op_text
 
 __all__ = ["trace_document"]
+
+if TYPE_CHECKING:
+
+    class Event(TypedDict, total=False):
+        """An event in the trace event format of Chrome."""
+
+        name: str
+        cat: str
+        ph: str  # its phase, such as X for a span
+        ts: float
+        dur: float
+        pid: int
+        tid: int
+        id: str
+        s: str
+        args: Mapping[str, Any]
+
+    class Trace(TypedDict):
+        """A document in that format."""
+
+        traceEvents: list[Event]
+        displayTimeUnit: str
+        otherData: dict[str, str]
+
 
 # Tracks of the host process that are no threads.
 _STEPS = 1
@@ -26,9 +50,9 @@ def trace_document(
     steps: Sequence[tuple[int, int, int]],
     samples: Sequence[MemorySample],
     start: int,
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, object],
     shapes: bool,
-) -> dict[str, Any]:
+) -> Trace:
     """Return the trace as a JSON document.
 
     Args:
@@ -53,7 +77,7 @@ def _events(
     samples: Sequence[MemorySample],
     start: int,
     shapes: bool,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Event]:
     host = os.getpid()
     threads = list(dict.fromkeys([*[r.thread for r in records], *[r.thread for r in ranges]]))
     tracks = {thread: _FIRST_THREAD + k for k, thread in enumerate(threads)}
@@ -75,7 +99,7 @@ def _events(
     for found in ranges:
         at = us(found.begin)
         track = tracks[found.thread]
-        details = {"domain": found.domain}
+        details = cast("dict[str, object]", {"domain": found.domain})
         if found.end == found.begin:
             yield {"name": found.name, "cat": "mark", "ph": "i", "ts": at, "pid": host,
                    "tid": track, "s": "t", "args": details}  # fmt: skip
@@ -105,8 +129,14 @@ def _events(
 
 
 def _span(
-    name: str, kind: str, at: float, length: float, process: int, track: int, args: dict[str, Any]
-) -> dict[str, Any]:
+    name: str,
+    kind: str,
+    at: float,
+    length: float,
+    process: int,
+    track: int,
+    args: Mapping[str, object],
+) -> Event:
     return {"name": name, "cat": kind, "ph": "X", "ts": at, "dur": length, "pid": process,
             "tid": track, "args": args}  # fmt: skip
 
@@ -117,21 +147,21 @@ def _in_flight(
     begin: float,
     end: float,
     place: tuple[int, int],
-    args: dict[str, Any],
-) -> Iterator[dict[str, Any]]:
+    args: Mapping[str, object],
+) -> Iterator[Event]:
     """Yield the two events of a collective, which may overlap others of its thread."""
     for phase, at in (("b", begin), ("e", end)):
         yield {"name": name, "cat": "communication", "ph": phase, "ts": at, "pid": place[0],
                "tid": place[1], "id": f"{record.thread}.{record.begin}", "args": args}  # fmt: skip
 
 
-def _named(kind: str, process: int, track: int, name: str) -> dict[str, Any]:
+def _named(kind: str, process: int, track: int, name: str) -> Event:
     return {"name": kind, "ph": "M", "ts": 0, "pid": process, "tid": track, "args": {"name": name}}
 
 
-def _details(record: Record, shapes: bool) -> dict[str, Any]:
+def _details(record: Record, shapes: bool) -> dict[str, object]:
     work = record.work
-    found: dict[str, Any] = {"line": line_text(record.lines)}
+    found: dict[str, object] = {"line": line_text(record.lines)}
     if work.device:
         found["device"] = work.device
     if work.nbytes:

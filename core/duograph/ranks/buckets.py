@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def all_reduce_bucket(
 
 def by_dtype(arrays: Sequence[AnyArray]) -> list[list[int]]:
     """Return the positions of arrays of each dtype; a bucket has one dtype."""
-    found: dict[np.dtype[Any], list[int]] = {}
+    found: dict[np.dtype[np.generic], list[int]] = {}
     for i, x in enumerate(arrays):
         found.setdefault(x.dtype, []).append(i)
     return list(found.values())
@@ -183,13 +183,13 @@ class Started:
     def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
         self.operations = operations
 
-    def finish(self) -> list[Any]:
+    def finish(self) -> list[AnyArray]:
         """Wait for all of them; on a device, let its later work wait.
 
         Raises:
             CommunicationError: as `Group.finish`, which advances other buckets meanwhile.
         """
-        found: dict[int, Any] = {}
+        found: dict[int, AnyArray] = {}
         for operation, positions in self.operations:
             found.update(zip(positions, operation.group.finish(operation), strict=True))
         return [found[i] for i in range(len(found))]
@@ -214,11 +214,13 @@ def start_all_reduce(
     group, there = _taken(group, arrays, beside)
     operations = []
     for positions in by_dtype(arrays):
-        some: list[Any] = [arrays[i] for i in positions]
+        some: list[AnyArray] = [arrays[i] for i in positions]
         if there:
-            steps = on_device.all_reduce(group, some, reduction)
+            steps = on_device.all_reduce(group, cast("list[DeviceArray]", some), reduction)
         else:
-            steps = all_reduce_bucket(group.comm, some, reduction, settings.engine_sums)
+            steps = all_reduce_bucket(
+                group.comm, cast("list[Array]", some), reduction, settings.engine_sums
+            )
         operations.append(
             (group.start(f"AllReduce({reduction}) of {shown(some)}", steps), positions)
         )
@@ -232,11 +234,13 @@ def start_reduce_scatter(
     group, there = _taken(group, arrays, beside)
     operations = []
     for positions in by_dtype(arrays):
-        some: list[Any] = [arrays[i] for i in positions]
+        some: list[AnyArray] = [arrays[i] for i in positions]
         if there:
-            steps = on_device.reduce_scatter_parts(group, some, reduction)
+            steps = on_device.reduce_scatter_parts(
+                group, cast("list[DeviceArray]", some), reduction
+            )
         else:
-            steps = reduce_scatter_parts(group.comm, some, reduction)
+            steps = reduce_scatter_parts(group.comm, cast("list[Array]", some), reduction)
         text = f"ReduceScatter({reduction}) of parts of {shown(some)}"
         operations.append((group.start(text, steps), positions))
     return Started(operations)
@@ -252,12 +256,12 @@ def start_all_gather(
     group, there = _taken(group, parts, beside)
     operations = []
     for positions in by_dtype(parts):
-        some: list[Any] = [parts[i] for i in positions]
+        some: list[AnyArray] = [parts[i] for i in positions]
         wanted = [shapes[i] for i in positions]
         if there:
-            steps = on_device.all_gather_parts(group, some, wanted)
+            steps = on_device.all_gather_parts(group, cast("list[DeviceArray]", some), wanted)
         else:
-            steps = all_gather_parts(group.comm, some, wanted)
+            steps = all_gather_parts(group.comm, cast("list[Array]", some), wanted)
         kind = f"{some[0].dtype}{on_device.place(some[0])}"
         text = f"AllGather of parts of {kind} {' '.join(map(str, wanted))}"
         operations.append((group.start(text, steps), positions))

@@ -7,7 +7,7 @@ each other rank, whatever way the engine takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..backend.collectives import (
     Buffer,
@@ -87,7 +87,7 @@ class _CountingTransfers(DeviceTransfers):
     def __init__(self, total: CountingCommunicator, inner: DeviceTransfers) -> None:
         self.total, self.inner = total, inner
 
-    def mark(self) -> Any:
+    def mark(self) -> object:
         return self.inner.mark()
 
     def allocate(self, nbytes: int) -> Handle:
@@ -97,30 +97,34 @@ class _CountingTransfers(DeviceTransfers):
         return self.inner.reduces(dtype, reduction)
 
     def exchange(
-        self, sends: Sequence[Part], receives: Sequence[Part], after: Any
+        self, sends: Sequence[Part], receives: Sequence[Part], after: object
     ) -> DeviceRequest:
         self.total.sent += sum(p.nbytes for p in sends if p.rank != self.total.rank)
         return self.inner.exchange(sends, receives, after)
 
     def all_reduce(
-        self, pairs: Sequence[tuple[Handle, Handle, int]], dtype: DType, reduction: str, after: Any
+        self,
+        pairs: Sequence[tuple[Handle, Handle, int]],
+        dtype: DType,
+        reduction: str,
+        after: object,
     ) -> DeviceRequest:
         size, nbytes = self.total.size, sum(n for _, _, n in pairs) * dtype.itemsize
         self.total.sent += 2 * nbytes * (size - 1) // size  # what each rank must send at least
         return self.inner.all_reduce(pairs, dtype, reduction, after)
 
     def reduce_scatter(
-        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: Any
+        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: object
     ) -> DeviceRequest:
         self.total.sent += count * dtype.itemsize * (self.total.size - 1)
         return self.inner.reduce_scatter(x, out, count, dtype, reduction, after)
 
-    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: Any) -> DeviceRequest:
+    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: object) -> DeviceRequest:
         self.total.sent += nbytes * (self.total.size - 1)
         return self.inner.all_gather(x, out, nbytes, after)
 
     def broadcast(
-        self, x: Handle, out: Handle, nbytes: int, root: int, after: Any
+        self, x: Handle, out: Handle, nbytes: int, root: int, after: object
     ) -> DeviceRequest:
         self.total.sent += nbytes * (self.total.size - 1) if self.total.rank == root else 0
         return self.inner.broadcast(x, out, nbytes, root, after)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class DeviceArray:
         self.device, self.handle, self.type = device, handle, type_
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """The dtype, as of a host array."""
         return self.type.dtype.np
 
@@ -106,7 +106,7 @@ def result(device: tuple[str, int], found: Array | DeviceArray) -> Handle:
 
 
 def _run(name: str, device: tuple[str, int], kind: DType, handles: Sequence[Handle], n: int,
-         **attributes: Any) -> Handle:  # fmt: skip
+         **attributes: object) -> Handle:  # fmt: skip
     """Run an element-wise op on buffers of n elements."""
     types = (TensorType.of((n,), kind),) * len(handles)
     call = prepared_call(registry.backend(device[0]), OPS[name], types, attributes, device[1])

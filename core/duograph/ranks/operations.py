@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..backend import observers
-from ..backend.collectives import DeviceRequest
+from ..backend.collectives import DeviceRequest, Request
 from ..errors import CommunicationError
 from .transfers import Steps, gathered
 
@@ -75,10 +75,10 @@ class Operation:
         self.line = "" if self._place is None else f" at {self._place.file}:{self._place.line}"
         self._begin, self._sent = observers.clock(), 0
         self.done = False
-        self.result: Any = None
+        self.result: object = None
         self.error: CommunicationError | None = None
         self._steps = self._checked(steps) if compared else steps
-        self._request: Any = None
+        self._request: Request | None = None
 
     def _checked(self, steps: Steps) -> Steps:
         """Compare the description with those of the other ranks, then run the steps."""

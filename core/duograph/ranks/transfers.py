@@ -18,15 +18,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backend.collectives import Communicator, Request
+from ..host_arrays import Array
 
 __all__ = ["REDUCTIONS", "Steps", "all_gather", "all_gather_rows", "all_reduce", "all_to_all",
            "as_bytes", "broadcast", "exchanged", "gathered", "reduce", "reduce_scatter",
            "reduce_scatter_rows", "reduce_tree"]  # fmt: skip
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
 Steps: TypeAlias = Generator[Request, None, Any]
 
-REDUCTIONS: dict[str, Callable[..., Any]] = {
+REDUCTIONS: dict[str, Callable[..., Array]] = {
     "sum": np.add,
     "prod": np.multiply,
     "max": np.maximum,

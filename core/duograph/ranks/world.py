@@ -14,7 +14,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from .operations import Operation, Queue
 from .transfers import Array, Steps
 
 AnyArray: TypeAlias = "Array | DeviceArray"
+A = TypeVar("A", bound=AnyArray)
 __all__ = ["WORLD_NAMES", "Group", "World", "end_ranks", "forget_world", "group", "world"]
 
 WORLD_NAMES = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
@@ -128,7 +129,7 @@ class Group:
             steps = transfers.all_reduce(self.comm, x, reduction, settings.engine_sums)
         return self.start(f"AllReduce({reduction}) of {_shown(x)}", steps)
 
-    def all_reduce(self, x: Any, reduction: str) -> Any:
+    def all_reduce(self, x: A, reduction: str) -> A:
         """Return the reduction of the arrays of all ranks."""
         return x if self.alone else self.finish(self.start_all_reduce(x, reduction))
 
@@ -147,7 +148,7 @@ class Group:
             steps = transfers.all_gather(self.comm, x)
         return self.start(f"AllGather of {_shown(x)}", steps)
 
-    def all_gather(self, x: Any) -> Any:
+    def all_gather(self, x: A) -> A:
         """Return the arrays of all ranks, concatenated along axis 0."""
         return x if self.alone else self.finish(self.start_all_gather(x))
 
@@ -167,7 +168,7 @@ class Group:
             steps = transfers.reduce_scatter(self.comm, x, reduction)
         return self.start(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
 
-    def reduce_scatter(self, x: Any, reduction: str) -> Any:
+    def reduce_scatter(self, x: A, reduction: str) -> A:
         """Return this rank's part along axis 0 of the reduction."""
         return x if self.alone else self.finish(self.start_reduce_scatter(x, reduction))
 
@@ -190,7 +191,7 @@ class Group:
             steps = transfers.broadcast(self.comm, x, root)
         return self.start(f"Broadcast from rank {root} of {_shown(x)}", steps)
 
-    def broadcast(self, x: Any, root: int) -> Any:
+    def broadcast(self, x: A, root: int) -> A:
         """Return the array of rank `root` of the group."""
         return x if self.alone else self.finish(self.start_broadcast(x, root))
 
@@ -204,7 +205,7 @@ class Group:
             steps = transfers.all_to_all(self.comm, x, lengths, received)
         return self.start(f"AlltoAll of {_rows(x)}", steps)  # the lengths may differ by rank
 
-    def all_to_all(self, x: Any, lengths: Sequence[int], received: Sequence[int]) -> Any:
+    def all_to_all(self, x: A, lengths: Sequence[int], received: Sequence[int]) -> A:
         """Return parts of all ranks along axis 0; see `transfers.all_to_all`."""
         if self.alone:
             return x
@@ -350,7 +351,7 @@ class World:
         self.groups: dict[str, Group] = dict.fromkeys(WORLD_NAMES, self.whole)
         self.others: dict[str, tuple[int, ...]] = {}
         self.broken: CommunicationError | None = None
-        self.parallel: dict[str, Any] = {}
+        self.parallel: dict[str, object] = {}
         self.machines: list[bytes] | None = None
         self.compared: set[tuple[str, str]] = set()
         self.started_buckets: dict[str, int] = {}

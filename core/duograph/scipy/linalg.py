@@ -6,6 +6,7 @@ are computed in float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as _np
@@ -41,7 +42,9 @@ def _transposed(x: Tensor) -> Tensor:
     return _ops.swapaxes(x, -1, -2)
 
 
-def _solved(name: str, solve: Any, a: Tensor, b: TensorLike) -> Tensor:
+def _solved(
+    name: str, solve: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: TensorLike
+) -> Tensor:
     """Return the solution of a linear system; `b` may be a vector or have several columns.
 
     `solve` is the op, called with matrices (b, a); `name` is the function in errors.
@@ -348,7 +351,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: object = None,
     check_finite: bool = True,
 ) -> Tensor:
     """Solve a x = b for a triangular matrix.

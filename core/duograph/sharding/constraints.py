@@ -8,7 +8,6 @@ this module.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..errors import ArgumentError
 from ..op import OPS
@@ -20,7 +19,7 @@ from .mode import dividing
 __all__ = ["constrained", "divided"]
 
 
-def constrained(owner: str, x: Tensor, placement: Placement) -> Any:
+def constrained(owner: str, x: Tensor, placement: Placement) -> Tensor:
     """Return `x`, constrained to `placement` in code that is compiled for several ranks.
 
     Raises:
@@ -32,7 +31,9 @@ def constrained(owner: str, x: Tensor, placement: Placement) -> Any:
     return OPS["sharding_constraint"](x, placement=placement, owner=owner)
 
 
-def divided(owner: str, values: Sequence[Any], placements: Sequence[Placement]) -> tuple[Any, ...]:
+def divided(
+    owner: str, values: Sequence[object], placements: Sequence[Placement]
+) -> tuple[object, ...]:
     """Return arguments or results in which tensor number i is constrained to placement number i.
 
     Raises:

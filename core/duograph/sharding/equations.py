@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
 
 from ..ir.graph import Attributes, GraphNode
 from ..op import Op
@@ -398,8 +398,8 @@ def _unknown(operands: Types, results: Types) -> Equation:
 
 def equation_of(node: GraphNode, types: Sequence[ValueType]) -> Equation:
     """Return the index equation of a call; an op that has none gets one without sharded axes."""
-    operands: list[Any] = [None if i is None else types[i] for i in node.operands]
-    results: list[Any] = [types[i] for i in node.results]
+    operands: Types = cast("Types", [None if i is None else types[i] for i in node.operands])
+    results: Types = cast("Types", [types[i] for i in node.results])
     rule = _rule_of(node.op)
     if rule is None:
         return _unknown(operands, results)

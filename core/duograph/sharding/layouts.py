@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 
@@ -142,7 +142,7 @@ class Layout:
         made._map = tensor_map
         return made
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the layout as a dict; ``tensor_map`` counts mesh axes from the last, -1 is none.
 
         Raises:

@@ -8,8 +8,8 @@ from the local shards of the inputs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from ..ir.builder import GraphBuilder, GraphValue, expand
 from ..ir.graph import Graph, GraphNode
@@ -20,6 +20,9 @@ from .layouts import Axis, Mesh, Placement, check_divisible
 from .propagation import Dims, divided_letters, propagate
 from .redistribution import Communication, Redistributor, State
 from .report import report
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 __all__ = ["BATCH", "Divided", "WHOLE", "partition"]
 
@@ -106,7 +109,7 @@ def _expanded(graph: Graph) -> Graph:
     if all(has_equation(n.op) or _body_of(n) is None for n in graph.nodes):
         return graph
     builder = GraphBuilder()
-    values: dict[int, Any] = {}
+    values: dict[int, GraphValue] = {}
     for i in range(graph.n_params):
         values[i] = builder.parameter(graph.types[i])
     _inline(builder, graph, values)
@@ -114,7 +117,7 @@ def _expanded(graph: Graph) -> Graph:
     return Graph(graph.n_params, builder.types, builder.nodes, outputs, graph.single)
 
 
-def _inline(builder: GraphBuilder, graph: Graph, values: dict[int, Any]) -> None:
+def _inline(builder: GraphBuilder, graph: Graph, values: dict[int, GraphValue]) -> None:
     for node in graph.nodes:
         before = builder.span
         builder.span = node.span or before
@@ -127,14 +130,14 @@ def _inline(builder: GraphBuilder, graph: Graph, values: dict[int, Any]) -> None
             types = tuple(None if i is None else graph.types[i] for i in node.operands)
             inner = expand(node.op, types, node.attributes)  # type: ignore[arg-type]
             given = [values[i] for i in node.operands if i is not None]
-            inside: dict[int, Any] = dict(enumerate(given))
+            inside: dict[int, GraphValue] = dict(enumerate(given))
             _inline(builder, inner, inside)
             outs = [inside[i] for i in inner.outputs]
             values.update(zip(node.results, outs, strict=True))
         builder.span = before
 
 
-def _get(values: dict[int, Any], i: int | None) -> Any:
+def _get(values: dict[int, GraphValue], i: int | None) -> GraphValue | None:
     return None if i is None else values[i]
 
 
@@ -149,9 +152,9 @@ def _copied(
     builder: GraphBuilder,
     node: GraphNode,
     operands: Sequence[GraphValue | None],
-    attributes: Any,
+    attributes: Mapping[str, object],
     types: Sequence[ValueType],
-) -> list[Any]:
+) -> list[GraphValue]:
     """Append a call whose result types are known to the current graph; return its results."""
     first = len(builder.types)
     builder.types.extend(types)
@@ -177,10 +180,10 @@ class _Writer:
         self.graph, self.mesh, self.dims = graph, mesh, dims
         self.builder = GraphBuilder()
         self.moving = Redistributor(mesh, world)
-        self.values: dict[int, tuple[Any, State]] = {}
+        self.values: dict[int, tuple[GraphValue, State]] = {}
         self.zeros: set[int] = set()
         self.whole: dict[str, None] = {}
-        self._changed: dict[tuple[int, State], Any] = {}
+        self._changed: dict[tuple[int, State], GraphValue] = {}
 
     def run(self, equations: Sequence[Equation], wanted: Sequence[str | int]) -> Divided:
         graph = self.graph
@@ -225,14 +228,16 @@ class _Writer:
             dims = (self._dims(value)[0], *dims[1:])
         return int(self._as(value, State(dims))._id)
 
-    def _as(self, value: int, want: State) -> Any:
+    def _as(self, value: int, want: State) -> GraphValue:
         """Return a value in the layout `want`; equal redistributions are appended once."""
         x, have = self.values[value]
         if have == want:
             return x
         found = self._changed.get((value, want))
         if found is None:
-            found = self._changed[value, want] = self.moving.change(x, have, want)
+            found = self._changed[value, want] = cast(
+                "GraphValue", self.moving.change(cast("Tensor", x), have, want)
+            )
         return found
 
     def _write(self, node: GraphNode, equation: Equation) -> None:
@@ -260,12 +265,18 @@ class _Writer:
             missing = frozenset(a for c, axes in sums.items() if c not in text for a in axes)
             if missing and equation.combine != "sum":
                 order = tuple(sorted(missing, reverse=True))
-                x, missing = self.moving.reduced(x, order, equation.combine), frozenset()
+                x, missing = (
+                    cast(
+                        "GraphValue",
+                        self.moving.reduced(cast("Tensor", x), order, equation.combine),
+                    ),
+                    frozenset(),
+                )
             self.values[i] = x, State(_of(letters, text), partial | missing)
 
     def _operands(
         self, node: GraphNode, equation: Equation, letters: dict[str, tuple[Axis, ...]]
-    ) -> tuple[list[Any], frozenset[Axis], dict[str, tuple[Axis, ...]]]:
+    ) -> tuple[list[GraphValue | None], frozenset[Axis], dict[str, tuple[Axis, ...]]]:
         """Return the operands of a call in the layouts that it needs.
 
         Also the mesh axes along which partial operands make partial results, and those of
@@ -278,7 +289,7 @@ class _Writer:
             if c in inside and any(c not in text for text in equation.results)
         }  # fmt: skip
         summed = frozenset(a for axes in sums.values() for a in axes)
-        operands: list[Any] = []
+        operands: list[GraphValue | None] = []
         for k, (i, text) in enumerate(zip(node.operands, equation.operands, strict=True)):
             if i is None:
                 operands.append(None)
@@ -321,10 +332,16 @@ class _Writer:
         return not has_equation(node.op) and any(s.used or s.partial for s in states)
 
     def _check(
-        self, node: GraphNode, given: Sequence[Any], attributes: Any, results: Sequence[ValueType]
+        self,
+        node: GraphNode,
+        given: Sequence[ValueType | None],
+        attributes: Mapping[str, object],
+        results: Sequence[ValueType],
     ) -> None:
         """Assert that the op infers the local types that its equation says."""
-        found = node.op.result_types(tuple(given), attributes)
+        found = node.op.result_types(
+            cast("tuple[TensorType | None, ...]", tuple(given)), attributes
+        )
         kinds = list(found) if isinstance(found, tuple) else [found]
         assert kinds == list(results), (node.op.name, str(equation_of(node, self.graph.types)),
                                         given, kinds, results)  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..ir.basic_ops import fill
 from ..ops.collective_primitives import all_gather, all_reduce, all_to_all, reduce_scatter
@@ -19,6 +19,9 @@ from ..ops.shape_primitives import reshape_to, transpose_by
 from ..ranks.world import World
 from .layouts import Axes, Axis, Mesh
 from .propagation import Dims
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 __all__ = ["Communication", "Redistributor", "State"]
 
@@ -72,7 +75,7 @@ class Redistributor:
         self.found: list[Communication] = []
         self.why = self.place = ""
 
-    def change(self, x: Any, have: State, want: State) -> Any:
+    def change(self, x: Tensor, have: State, want: State) -> Tensor:
         """Redistribute the graph value `x` from one layout to another."""
         more = want.partial - have.partial
         whole = dataclasses.replace(want, partial=want.partial - more)
@@ -89,7 +92,7 @@ class Redistributor:
 
     # ---- steps -----------------------------------------------------------------------------------
 
-    def _sliced(self, x: Any, have: State, want: State) -> tuple[Any, State]:
+    def _sliced(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
         """Slice out this rank's shard along mesh axes along which the value is replicated."""
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
@@ -106,7 +109,7 @@ class Redistributor:
                 have = have.divided(i, now)
         return x, have
 
-    def _summed(self, x: Any, have: State, want: State) -> tuple[Any, State]:
+    def _summed(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
         """Complete partial sums: reduce-scatter if the sum is wanted sharded, else all-reduce."""
         left = have.partial - want.partial
         for i, axes in enumerate(want.dims):
@@ -123,14 +126,14 @@ class Redistributor:
             have = dataclasses.replace(have, partial=have.partial - left)
         return x, have
 
-    def reduced(self, x: Any, axes: Axes, reduction: str) -> Any:
+    def reduced(self, x: Tensor, axes: Axes, reduction: str) -> Tensor:
         """All-reduce a value along mesh axes."""
         size = math.prod(a.size for a in axes)
         group = self._group(axes, "all_reduce", x, 2 * (size - 1) / size)
         (x,) = all_reduce([x], reduction, group, size)
         return x
 
-    def _exchanged(self, x: Any, have: State, want: State) -> tuple[Any, State]:
+    def _exchanged(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
         """Move a mesh axis from one axis of the tensor to another: all-to-all."""
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
@@ -143,7 +146,7 @@ class Redistributor:
                         break
         return x, have
 
-    def _exchange(self, x: Any, split: int, join: int, axis: Axis) -> Any:
+    def _exchange(self, x: Tensor, split: int, join: int, axis: Axis) -> Tensor:
         n = axis.size
         group = self._group((axis,), "all_to_all", x, (n - 1) / n)
         shape = list(x.shape)
@@ -158,7 +161,7 @@ class Redistributor:
         shape[join] *= n
         return reshape_to(x, tuple(shape))
 
-    def _gathered(self, x: Any, have: State, want: State) -> tuple[Any, State]:
+    def _gathered(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
         """All-gather the shards along mesh axes that are not wanted."""
         for i, axes in enumerate(have.dims):
             wanted = want.dims[i]
@@ -174,7 +177,7 @@ class Redistributor:
 
     # ---- groups ----------------------------------------------------------------------------------
 
-    def _group(self, axes: Axes, kind: str, x: Any, share: float) -> str:
+    def _group(self, axes: Axes, kind: str, x: Tensor, share: float) -> str:
         """Return the name of the group of ranks along mesh axes, and record a collective in it."""
         names = ", ".join(map(self.mesh.name, axes))
         sent = round(x._type.nbytes * share)
@@ -193,7 +196,7 @@ def _runs(axes: Axes) -> list[Axes]:
     return runs
 
 
-def _in_front(x: Any, i: int, call: Callable[[Any], Any]) -> Any:
+def _in_front(x: Tensor, i: int, call: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a collective that works along axis 0 along axis `i`, by two transposes."""
     if i == 0:
         return call(x)

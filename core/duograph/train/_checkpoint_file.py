@@ -13,12 +13,13 @@ import json
 import math
 import zlib
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
 from ..dtype import as_dtype
 from ..errors import CheckpointError
+from ..host_arrays import Array
 from ._atomic_file import replace_file
 from ._encryption import Secret, opened, sealed
 from ._mindspore_checkpoint import array_of, read_messages, write_messages
@@ -35,7 +36,6 @@ _DTYPES = {code: as_dtype(name) for name, code in _CODES.items()}
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
 _OWN = "duograph"
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
 
@@ -66,7 +66,7 @@ def _code(name: str, dtype: str) -> str:
 
 def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
     """Return the content of a safetensors file as chunks of bytes; `crc` adds a checksum."""
-    header: dict[str, Any] = {}
+    header: dict[str, object] = {}
     chunks: list[bytes] = []
     offset = 0
     notes: dict[str, Any] = {"version": 1, "texts": {}, "complex": {}, "order": []}
@@ -165,7 +165,7 @@ def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entr
     return found
 
 
-def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
+def _parts(data: bytes) -> tuple[dict[str, object], dict[str, Array]]:
     """Parse a safetensors file; return (metadata that duograph wrote, stored arrays by name).
 
     Complex arrays are still pairs of reals, as the file stores them.
@@ -179,7 +179,7 @@ def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     return _json(f"the metadata of {_OWN}", text), _arrays(header, memoryview(data)[8 + length :])
 
 
-def _json(what: str, text: str | bytes) -> dict[str, Any]:
+def _json(what: str, text: str | bytes) -> dict[str, object]:
     """Parse a JSON object; raise ValueError if it is damaged or has a key twice.
 
     `what` names the object in the error.
@@ -192,20 +192,20 @@ def _json(what: str, text: str | bytes) -> dict[str, Any]:
         raise ValueError(f"{what}: {error}") from None
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a name occurs twice")
     return made
 
 
-def _dictionary(what: str, value: object) -> dict[str, Any]:
+def _dictionary(what: str, value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{what} is {type(value).__name__}, wanted a JSON object")
     return value
 
 
-def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry]:
+def _entries(notes: dict[str, object], arrays: dict[str, Array]) -> dict[str, Entry]:
     """Return a checkpoint's tensors and strings in the order in which they were saved.
 
     Args:
@@ -227,7 +227,7 @@ def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry
                 _complex(name, arrays[name], pairs[name]) if name in pairs else arrays[name]
             )
         elif isinstance(texts[name], str):
-            found[name] = texts[name]
+            found[name] = cast("str", texts[name])
         else:
             raise ValueError(f"{name} is {type(texts[name]).__name__}, wanted a text")
     return found
@@ -243,7 +243,7 @@ def _complex(name: str, array: Array, wanted: object) -> Array:
     return array.view(as_dtype(str(wanted)).np).reshape(array.shape[:-1])
 
 
-def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
+def _arrays(header: dict[str, object], data: memoryview) -> dict[str, Array]:
     """Return the arrays that a safetensors header describes, by name.
 
     Raises ValueError unless their byte ranges cover `data` exactly, without gaps.
@@ -278,5 +278,5 @@ def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
     return found
 
 
-def _sizes(value: Any) -> TypeGuard[list[int]]:
+def _sizes(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)

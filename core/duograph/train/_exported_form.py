@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..dtype import as_dtype
 from ..ir.graph import Graph
@@ -19,12 +20,25 @@ from ..types import TensorType
 
 __all__ = ["decoded", "read_form"]
 
+if TYPE_CHECKING:
+
+    class Form(TypedDict):
+        """The description of an exported graph's parameters and results, as JSON holds it."""
+
+        version: int
+        name: str
+        order: Sequence[tuple[str, int]]  # of the graph's arguments: "arg" or "weight", and which
+        weights: Sequence[tuple[str, bool]]  # names, and whether each is trained
+        writes: Sequence[tuple[int, int]]  # weights, and the results that they get
+        results: Mapping[str, object]
+
+
 VERSION = 1
 # Containers inside containers of a result; deeper ones would end in a RecursionError.
 _DEPTH = 100
 
 
-def read_form(text: str, graph: Graph, entries: Mapping[str, Any]) -> dict[str, Any]:
+def read_form(text: str, graph: Graph, entries: Mapping[str, object]) -> Form:
     """Parse the JSON description of an exported graph's parameters and results; return it.
 
     It is checked against `graph` and the names of the weights in `entries`.
@@ -48,7 +62,7 @@ def read_form(text: str, graph: Graph, entries: Mapping[str, Any]) -> dict[str, 
     order = _pairs(form, "order")
     if len(order) != graph.n_params:
         raise ValueError(f"it has {len(order)} arguments, and its graph takes {graph.n_params}")
-    types = [_type(entries[n]) for n in names]
+    types = [_type(cast("NDArray[np.generic]", entries[n])) for n in names]
     n_inputs = sum(kind == "arg" for kind, _ in order)
     for i, (kind, k) in enumerate(order):
         known = {"arg": n_inputs, "weight": len(names)}.get(str(kind), 0)
@@ -65,10 +79,10 @@ def read_form(text: str, graph: Graph, entries: Mapping[str, Any]) -> dict[str, 
         if graph.types[graph.outputs[i]] != types[k]:
             raise ValueError(f"it writes {graph.types[graph.outputs[i]]} to {names[k]}")
     _check_results(form.get("results"), len(graph.outputs), n_inputs, _DEPTH)
-    return {**form, "name": str(form.get("name"))}
+    return cast("Form", {**form, "name": str(form.get("name"))})
 
 
-def _pairs(form: Mapping[str, Any], key: str) -> list[list[Any]]:
+def _pairs(form: Mapping[str, object], key: str) -> list[list[Any]]:
     found = form.get(key)
     if not isinstance(found, list) or any(type(p) is not list or len(p) != 2 for p in found):
         raise ValueError(f"its {key} are no list of pairs")
@@ -83,11 +97,11 @@ def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _type(array: np.ndarray[Any, Any]) -> TensorType:
+def _type(array: NDArray[np.generic]) -> TensorType:
     return TensorType.of(array.shape, as_dtype(array.dtype))
 
 
-def _check_results(encoded: Any, n_results: int, n_inputs: int, depth: int) -> None:
+def _check_results(encoded: object, n_results: int, n_inputs: int, depth: int) -> None:
     """Raise ValueError unless a result structure refers only to existing results and inputs.
 
     It may be nested `depth` levels.
@@ -107,7 +121,7 @@ def _check_results(encoded: Any, n_results: int, n_inputs: int, depth: int) -> N
         raise ValueError(f"its results have {kind} {inner!r:.80}")
 
 
-def decoded(encoded: Mapping[str, Any], results: Sequence[Any], inputs: Sequence[Any]) -> Any:
+def decoded(encoded: Mapping[str, Any], results: Sequence[object], inputs: Sequence[object]) -> Any:
     """Rebuild a network's nested results from the JSON description of their structure.
 
     `results` are those of the graph; `inputs` the network's arguments, which may be results too.

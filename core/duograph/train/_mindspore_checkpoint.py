@@ -14,15 +14,16 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..dtype import ALL, STORAGE, DType, as_dtype
 
-__all__ = ["array_of", "read_messages", "write_messages"]
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
-Array: TypeAlias = np.ndarray[Any, Any]
+__all__ = ["array_of", "read_messages", "write_messages"]
 
 _BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in (*ALL, *STORAGE)}
 _LARGEST = 512 << 20  # bytes of one message; a protocol buffer holds less than 2 GiB

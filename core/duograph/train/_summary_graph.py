@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
 
 from ..compiler.compiled_program import CompiledProgram
 from ..compiler.explain import tensor_name
@@ -52,7 +52,7 @@ class _Nodes:
     """Collects the nodes of a GraphDef."""
 
     def __init__(self, program: CompiledProgram) -> None:
-        def load(name: str) -> Any:
+        def load(name: str) -> ModuleType:
             return importlib.import_module(f"tensorboardX.proto.{name}_pb2")
 
         self._node = load("node_def").NodeDef
@@ -60,7 +60,7 @@ class _Nodes:
         self._shape = load("tensor_shape").TensorShapeProto
         self._graph = load("graph").GraphDef
         self._versions = load("versions").VersionDef
-        self.made: list[Any] = []
+        self.made: list[object] = []
         self._used: set[str] = set()
         graph = program.graph
         names: dict[int, str] = {}

@@ -6,8 +6,8 @@ by one; these names exist for scripts that use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ..call_errors import explaining
 from ..compiler import JitConfig, jit
@@ -16,7 +16,14 @@ from ..nn.cell import Cell
 from ..option_checks import check_options, warn_unused
 from .model import batch_count, batches_of
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..dataset import Dataset
+
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
+
+R = TypeVar("R")
 
 
 @explaining
@@ -34,7 +41,7 @@ class DatasetHelper:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Iterable[object],
         dataset_sink_mode: bool = True,
         sink_size: int = -1,
         epoch_num: int = 1,
@@ -42,7 +49,7 @@ class DatasetHelper:
         check_options("train.DatasetHelper", sink_size=sink_size)
         self.dataset = dataset
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[tuple[object, ...]]:
         return batches_of(self.dataset)
 
     def sink_size(self) -> int:
@@ -55,9 +62,12 @@ class DatasetHelper:
     def dynamic_min_max_shapes(self) -> None:
         """Return None: the dataset declares no minimum and maximum shapes."""
 
-    def types_shapes(self) -> tuple[Any, Any]:
+    def types_shapes(self) -> tuple[list[np.dtype[np.generic]], list[list[int | None]]]:
         """Return the dtypes and the shapes of the dataset's columns."""
-        return self.dataset.output_types(), self.dataset.output_shapes()
+        return (
+            cast("Dataset", self.dataset).output_types(),
+            cast("Dataset", self.dataset).output_shapes(),
+        )
 
     def get_dataset_size(self) -> int:
         """Return the number of batches in an epoch of the dataset."""
@@ -73,12 +83,12 @@ def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -
 
 
 def data_sink(
-    fn: Callable[..., Any],
-    dataset: Any,
+    fn: Callable[..., R],
+    dataset: Iterable[object],
     sink_size: int = 1,
-    jit_config: JitConfig | Mapping[str, Any] | None = None,
+    jit_config: JitConfig | Mapping[str, object] | None = None,
     input_signature: object = None,
-) -> Callable[[], Any]:
+) -> Callable[[], R]:
     """Return a function without arguments that runs `fn` on the next `sink_size` batches
     (`mindspore.data_sink`).
 
@@ -105,9 +115,9 @@ def data_sink(
     ):
         raise ArgumentValueError(f"data_sink: got sink_size={sink_size!r}; wanted -1, or 1 or more")
     count = batch_count(dataset) if sink_size == -1 else sink_size
-    batches: Iterator[tuple[Any, ...]] = iter(())
+    batches: Iterator[tuple[object, ...]] = iter(())
 
-    def run() -> Any:
+    def run() -> R:
         nonlocal batches
         result = None
         for _ in range(count):
@@ -118,6 +128,6 @@ def data_sink(
                 if batch is None:
                     raise ArgumentValueError("data_sink: the dataset is empty; wanted batches")
             result = fn(*batch)
-        return result
+        return cast("R", result)
 
     return run

@@ -11,7 +11,7 @@ import functools
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..backend import registry
 from ..call_errors import explaining
@@ -44,6 +44,10 @@ from ._atomic_file import replace_file
 from ._encryption import secret_of
 from ._exported_form import VERSION, decoded, read_form
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+    from ._exported_form import Form
+
 __all__ = ["export", "load", "ExportedGraph"]
 
 _GRAPH, _FORM = "%graph", "%form"
@@ -59,13 +63,13 @@ class ExportedGraph:
         weights: its Parameters by name, in the order in which the graph takes them.
     """
 
-    def __init__(self, graph: Graph, form: dict[str, Any], weights: dict[str, Parameter]) -> None:
+    def __init__(self, graph: Graph, form: Form, weights: dict[str, Parameter]) -> None:
         self.graph = graph
         self.weights = weights
         self._form = form
         self._run = JitFunction(self.replayed, JitConfig(), True, target=self.replayed)
 
-    def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
+    def run(self, weights: Sequence[Parameter], inputs: Sequence[object]) -> Any:
         """Check the inputs and run the loaded graph, compiled, on the given weights and inputs."""
         wanted = [
             self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"
@@ -87,7 +91,7 @@ class ExportedGraph:
                 )
         return self._run(tuple(weights), tuple(inputs))
 
-    def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
+    def replayed(self, weights: Sequence[Parameter], inputs: Sequence[Tensor]) -> Any:
         """Interpret the loaded graph's nodes eagerly or, inside jit, append copies of them."""
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
@@ -98,16 +102,16 @@ class ExportedGraph:
             for x in values:
                 if x._type.device is None:
                     commit(x, device)
-            found: Sequence[Any] = interpret(self.graph, values, device)
+            found: Sequence[object] = interpret(self.graph, values, device)
         else:
             entered = [builder.operand(v, None) for v in values]
-            env: dict[Any, Any] = {None: None, **dict(enumerate(entered))}
+            env: dict[object, object] = {None: None, **dict(enumerate(entered))}
             for node in self.graph.nodes:
                 out = builder.append(node.op, tuple(env[i] for i in node.operands), node.attributes)
                 env.update(zip(node.results, (out,) if node.single else out, strict=True))
             found = [env[i] for i in self.graph.outputs]
         for k, i in self._form["writes"]:
-            weights[k].set_data(found[i])
+            weights[k].set_data(cast("Tensor", found[i]))
         return decoded(self._form["results"], found, inputs)
 
     def __repr__(self) -> str:
@@ -116,13 +120,13 @@ class ExportedGraph:
 
 @explaining
 def export(
-    net: Any,
-    *inputs: Any,
+    net: object,
+    *inputs: object,
     file_name: str,
     file_format: str = "MINDIR",
     enc_key: bytes | None = None,
     enc_mode: str = "AES-GCM",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
@@ -177,17 +181,23 @@ def export(
         # imported here since onnx is an optional package
         from ..onnx.export import model_bytes
 
-        replace_file(path, [model_bytes(functools.partial(_traced, net), net, inputs)])
+        replace_file(
+            path,
+            [model_bytes(functools.partial(_traced, net), net, cast("tuple[Tensor, ...]", inputs))],
+        )
         return
-    name, program = _traced(net, inputs)
+    name, program = _traced(net, cast("tuple[Tensor, ...]", inputs))
     form, weights = _form_of(name, program)
-    entries: dict[str, Any] = {_GRAPH: to_text(program.graph), _FORM: json.dumps(form)}
+    entries: dict[str, _checkpoint_file.Entry] = {
+        _GRAPH: to_text(program.graph),
+        _FORM: json.dumps(form),
+    }
     for key, value in weights.items():
         entries[key] = value.asnumpy() if isinstance(value, Tensor) else value
     _checkpoint_file.write(path, entries, False, secret)
 
 
-def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
+def _traced(net: object, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
     """Compile a network for the given inputs; return its name and the compiled program.
 
     Raises:
@@ -225,7 +235,7 @@ def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
 
 @explaining
 def load(
-    file_name: str, dec_key: bytes | None = None, dec_mode: str = "AES-GCM", **kwargs: Any
+    file_name: str, dec_key: bytes | None = None, dec_mode: str = "AES-GCM", **kwargs: object
 ) -> ExportedGraph:
     """Read a graph file written by `export` (`mindspore.load`); run the result with `nn.GraphCell`.
 
@@ -272,15 +282,15 @@ def _refuse_foreign_ops(graph: Graph) -> None:
             raise GraphError(f"{node.op.name}: got a node that no exported graph has")
 
 
-def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
+def _form_of(name: str, program: CompiledProgram) -> tuple[Form, dict[str, Tensor | Array]]:
     """Return (description of a program's arguments and results for JSON, weights by name).
 
     `name` is the network's, for messages.
     """
-    weights: dict[str, Any] = {}
+    weights: dict[str, Tensor | Array] = {}
     index: dict[int, int] = {}
     trained: list[tuple[str, bool]] = []
-    order: list[tuple[str, Any]] = []
+    order: list[tuple[str, int]] = []
     for kind, v in program.inputs:
         if kind == "arg":
             order.append(("arg", v))
@@ -308,10 +318,10 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[
         "version": VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
         "results": _encoded(program.template),
     }  # fmt: skip
-    return form, weights
+    return cast("Form", form), weights
 
 
-def _encoded(template: Any) -> dict[str, Any]:
+def _encoded(template: Any) -> dict[str, object]:
     """Encode the structure of a network's results (nested containers) as JSON."""
     if type(template) in (Out, Argument):
         return {"result" if type(template) is Out else "input": template.index}

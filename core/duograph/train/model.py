@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from typing import Any, TypeAlias, cast
 
 from .. import context
 from ..advice import kind_of
@@ -150,7 +150,7 @@ class Model:
     def train(
         self,
         epoch: int,
-        train_dataset: Any,
+        train_dataset: Iterable[object],
         callbacks: Callbacks = None,
         dataset_sink_mode: bool = False,
         sink_size: int = -1,
@@ -181,8 +181,8 @@ class Model:
     def fit(
         self,
         epoch: int,
-        train_dataset: Any,
-        valid_dataset: Any = None,
+        train_dataset: Iterable[object],
+        valid_dataset: Iterable[object] | None = None,
         valid_frequency: int | Sequence[int] = 1,
         callbacks: Callbacks = None,
         dataset_sink_mode: bool = False,
@@ -208,7 +208,9 @@ class Model:
             epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset, valid_frequency
         )
 
-    def _check_run(self, epochs: int, dataset: Any, initial_epoch: int) -> tuple[Cell, int]:
+    def _check_run(
+        self, epochs: int, dataset: Iterable[object], initial_epoch: int
+    ) -> tuple[Cell, int]:
         """Check the arguments of a training run; return (training Cell, steps per epoch)."""
         if isinstance(epochs, bool) or not isinstance(epochs, int):
             raise ArgumentError(f"Model.train: got epoch={epochs!r}; wanted an int")
@@ -233,11 +235,11 @@ class Model:
     def _run(
         self,
         epochs: int,
-        dataset: Any,
+        dataset: Iterable[object],
         callbacks: Callbacks,
         initial_epoch: int,
         sink_size: int,
-        valid: Any = None,
+        valid: Iterable[object] | None = None,
         frequency: int | Sequence[int] = 1,
     ) -> None:
         network, steps = self._check_run(epochs, dataset, initial_epoch)
@@ -288,7 +290,7 @@ class Model:
             raise
         cb.call("on_train_end", run)
 
-    def _check_columns(self, network: Cell, batch: Sequence[Any]) -> None:
+    def _check_columns(self, network: Cell, batch: Sequence[object]) -> None:
         """Raise ArgumentError if the network that is trained cannot take so many columns."""
         if type(network) is not TrainOneStepCell:  # a class of the user's may take others
             return
@@ -311,7 +313,12 @@ class Model:
         raise ArgumentError(f"Model.train: got batches of {len(batch)} columns; wanted {wanted}")
 
     def _epoch(
-        self, network: Cell, dataset: Any, limit: int, cb: CallbackList, run: RunContext
+        self,
+        network: Cell,
+        dataset: Iterable[object],
+        limit: int,
+        cb: CallbackList,
+        run: RunContext,
     ) -> None:
         p = run.original_args()
         for done, batch in enumerate(batches_of(dataset)):
@@ -340,8 +347,11 @@ class Model:
     # ---- evaluation and prediction --------------------------------------------------------------
 
     def eval(
-        self, valid_dataset: Any, callbacks: Callbacks = None, dataset_sink_mode: bool = False
-    ) -> dict[str, Any]:
+        self,
+        valid_dataset: Iterable[object],
+        callbacks: Callbacks = None,
+        dataset_sink_mode: bool = False,
+    ) -> dict[str, object]:
         """Evaluate, and return the metrics by name.
 
         Raises:
@@ -390,7 +400,7 @@ class Model:
             network.set_train(was_training)
         return results
 
-    def _update_metrics(self, outputs: Any) -> None:
+    def _update_metrics(self, outputs: object) -> None:
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         indexes = self._eval_indexes or [0, 1, 2]
         for metric in self._metric_fns.values():
@@ -404,7 +414,7 @@ class Model:
             else:
                 metric.update(outputs[indexes[1]], outputs[indexes[2]])
 
-    def predict(self, *predict_data: Any, backend: object = None, config: object = None) -> Any:
+    def predict(self, *predict_data: object, backend: object = None, config: object = None) -> Any:
         """Run the prediction network on one batch in evaluation mode; return its output.
 
         Raises:
@@ -420,8 +430,8 @@ class Model:
 
     def build(
         self,
-        train_dataset: Any = None,
-        valid_dataset: Any = None,
+        train_dataset: Iterable[object] | None = None,
+        valid_dataset: Iterable[object] | None = None,
         sink_size: int = -1,
         epoch: int = 1,
         sink_mode: bool = True,
@@ -442,7 +452,7 @@ class Model:
                 raise ArgumentValueError("Model.build: the Model has no metrics; wanted some")
             self._compile(self._eval_network, valid_dataset, False)
 
-    def _compile(self, network: Cell, dataset: Any, training: bool) -> None:
+    def _compile(self, network: Cell, dataset: Iterable[object], training: bool) -> None:
         """In GRAPH_MODE, compile a network for the first batch of a dataset without running it."""
         if context.settings.mode != context.GRAPH_MODE:
             return
@@ -454,7 +464,7 @@ class Model:
             network.set_train(was_training)
 
 
-def batch_count(dataset: Any) -> int:
+def batch_count(dataset: Iterable[object]) -> int:
     """Return the number of batches in an epoch of a dataset, or 1 if the number is unknown."""
     size = getattr(dataset, "get_dataset_size", None)
     if size is not None:
@@ -464,10 +474,10 @@ def batch_count(dataset: Any) -> int:
             f"Model: got {type(dataset).__name__} as a dataset; wanted a dataset or an iterable of "
             "batches"
         )
-    return len(dataset) if hasattr(dataset, "__len__") else 1
+    return len(cast("Sized", dataset)) if hasattr(dataset, "__len__") else 1
 
 
-def batches_of(dataset: Any) -> Iterator[tuple[Any, ...]]:
+def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
     """Yield the batches of a dataset or iterable as tuples of Tensors."""
     iterator = getattr(dataset, "create_tuple_iterator", None)
     for batch in iterator(num_epochs=1) if iterator is not None else dataset:

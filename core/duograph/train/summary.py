@@ -12,8 +12,8 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, TypeAlias
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from ..option_checks import check_options
 from ..tensor import Tensor
 from ._summary_graph import graph_bytes
 
-__all__ = ["SummaryRecord"]
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
+__all__ = ["SummaryRecord"]
 
 # Plugins of MindSpore whose values are its own protocol buffers.
 _FOREIGN = (
@@ -38,7 +39,17 @@ class SummaryWriteError(DuographError, RuntimeError):
     """Error: a summary could not be written to its file."""
 
 
-def _writer() -> Any:
+if TYPE_CHECKING:
+
+    class _EventsFile(Protocol):
+        """What is used of the event files of tensorboardX."""
+
+        def write_event(self, event: object) -> object: ...
+        def flush(self) -> object: ...
+        def close(self) -> object: ...
+
+
+def _writer() -> ModuleType:
     """Import the package tensorboardX and return its module.
 
     Raises:
@@ -115,8 +126,8 @@ class SummaryRecord:
         self._raise = raise_exception
         self._exports = bool(export_options and export_options.get("tensor_format"))
         self._started = time.strftime("%Y%m%d_%H%M%S")
-        self._waiting: list[tuple[str, str, Any]] = []
-        self._file: Any = None
+        self._waiting: list[tuple[str, str, Array | str]] = []
+        self._file: _EventsFile | None = None
         self._size = 0
         self._mode = "train"
         self._closed = False
@@ -251,7 +262,7 @@ class SummaryRecord:
             )
             return False
 
-    def _write(self, step: int, plugin: str, name: str, array: Any) -> bool:
+    def _write(self, step: int, plugin: str, name: str, array: Array | str) -> bool:
         """Append one value to the event file; return False if the file would become too large.
 
         `plugin` is the kind of value, such as "scalar". Tensors are also saved to files of their
@@ -263,7 +274,7 @@ class SummaryRecord:
             np.save(os.path.join(folder, f"{name.replace('/', '_')}_{step}.npy"), array)
         return self._append(step, summary=_SUMMARIES[plugin](self._package, name, array))
 
-    def _append(self, step: int, **content: Any) -> bool:
+    def _append(self, step: int, **content: object) -> bool:
         """Append an event to the file; return False if the file would become too large."""
         events = importlib.import_module("tensorboardX.proto.event_pb2")
         event = events.Event(wall_time=time.time(), step=step, **content)
@@ -312,11 +323,11 @@ def _check_file_size(owner: str, size: object) -> None:
         raise ArgumentValueError(f"{owner}: got max_file_size={size}; wanted a positive number")
 
 
-def _scalar(package: Any, name: str, array: Array) -> Any:
+def _scalar(package: ModuleType, name: str, array: Array) -> object:
     return package.summary.scalar(name, float(array.reshape(())))
 
 
-def _image(package: Any, name: str, array: Array) -> Any:
+def _image(package: ModuleType, name: str, array: Array) -> object:
     first = array[0]
     if first.dtype != np.uint8:
         first = first.astype(np.float64)
@@ -325,13 +336,13 @@ def _image(package: Any, name: str, array: Array) -> Any:
     return package.summary.image(name, first, dataformats="CHW")
 
 
-def _histogram(package: Any, name: str, array: Array) -> Any:
+def _histogram(package: ModuleType, name: str, array: Array) -> object:
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array.astype(np.float64)
     values = finite.reshape(-1) if finite.size else np.zeros(1)
     return package.summary.histogram(name, values.astype(np.float64), "auto", 512)
 
 
-def _tensor(package: Any, name: str, array: Array) -> Any:
+def _tensor(package: ModuleType, name: str, array: Array) -> object:
     """Return a summary message that holds the tensor's bytes, shape and dtype.
 
     `package` is tensorboardX.
@@ -358,7 +369,7 @@ _TENSOR_TYPES = {
     "bool": "DT_BOOL",
 }  # fmt: skip
 _PLUGINS = ("scalar", "image", "histogram", "tensor")
-_SUMMARIES: dict[str, Callable[[Any, str, Any], Any]] = {
+_SUMMARIES: dict[str, Callable[..., object]] = {
     "text": lambda package, name, text: package.summary.text(name, text),
     "scalar": _scalar,
     "image": _image,

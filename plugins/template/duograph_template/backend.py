@@ -13,8 +13,8 @@ kernels. To make it yours:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from duograph.backend.protocol import Backend, DeviceInfo
@@ -23,7 +23,7 @@ from duograph.errors import DeviceMemoryError
 from duograph.op import Op
 from duograph.types import TensorType
 
-Array = Any
+Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class Memory:
@@ -70,15 +70,15 @@ class Template(Backend):
         """Return one description per device; users choose a device with device_id."""
         return [DeviceInfo(0, "template", "NumPy, playing a device", memory_bytes=0)]
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Memory:
+    def copy_in(self, array: Array, device_id: int) -> Memory:
         """Copy a C-contiguous array, which may be 0-d or empty, to new device memory."""
         memory = Memory(array.nbytes)
         memory.data[:] = array.reshape(-1).view(np.uint8)
         return memory
 
     def copy_out(
-        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         """Copy device memory to a new NumPy array, after all kernels that write `handle`."""
         return np.array(handle.data).view(dtype).reshape(shape)
 
@@ -92,9 +92,9 @@ class Template(Backend):
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
-    ) -> Callable[..., Any] | None:
+    ) -> Callable[..., Memory] | None:
         """Return a call for an op and operand types, or None: duograph then decomposes the op.
 
         duograph asks once per op, types and attributes and caches the call, so compile, choose a
@@ -145,7 +145,9 @@ def _shift(function: Callable[[Array, Array], Array], x: Array, y: Array) -> Arr
     return np.where(y < bits, function(x, np.minimum(y, bits - 1)), rest)
 
 
-def _strided_copy(x: Array, shape: Any, strides: Any, offset: int, result: TensorType) -> Array:
+def _strided_copy(
+    x: Array, shape: Sequence[int], strides: Sequence[int], offset: int, result: TensorType
+) -> Array:
     """Copy a strided view: out[i] = x.flat[offset + sum(i * strides)], i being an index tuple.
 
     Every slice, transpose, flip and broadcast is one of these copies.
@@ -158,7 +160,7 @@ def _strided_copy(x: Array, shape: Any, strides: Any, offset: int, result: Tenso
     return x.reshape(-1)[where]
 
 
-def _iota(shape: Any, axis: int, dtype: Any, result: TensorType) -> Array:
+def _iota(shape: Sequence[int], axis: int, dtype: object, result: TensorType) -> Array:
     lead = [1] * len(shape)
     lead[axis] = shape[axis]
     return np.arange(shape[axis]).reshape(lead)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,9 @@ class _Section(AudioTransform):
     def _signal(self, signal: Array) -> Array:
         return np.clip(filtered(type(self).__name__, signal, self._b, self._a), -1, 1)
 
-    def _angle(self, sample_rate: Any, frequency: Any, q: Any = 1.0) -> tuple[float, float, float]:
+    def _angle(
+        self, sample_rate: float, frequency: float, q: float = 1.0
+    ) -> tuple[float, float, float]:
         """Check a filter's arguments; return (cos w, sin w, sin w / (2 q)).
 
         w is the angle by which the frequency advances in one sample.

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class DBToAmplitude(AudioTransform):
 class _Complex(AudioTransform):
     """Base class of transforms of complex numbers, stored as pairs (..., 2) of two reals."""
 
-    def __call__(self, waveform: Any) -> Any:
+    def __call__(self, waveform: object) -> Array:
         array = checked_signal(type(self).__name__, waveform, 2)
         if array.shape[-1] != 2:
             raise ArgumentValueError(f"{type(self).__name__}: got shape {array.shape}; wanted "
@@ -146,7 +145,7 @@ class Magphase:
     def __init__(self, power: float = 1.0) -> None:
         self.norm = ComplexNorm(power)
 
-    def __call__(self, waveform: Any) -> tuple[Array, Array]:
+    def __call__(self, waveform: object) -> tuple[Array, Array]:
         return self.norm(waveform), Angle()(waveform)
 
 
@@ -311,7 +310,7 @@ class MuLawEncoding:
         checked_number("MuLawEncoding", "quantization_channels", quantization_channels, 2)
         self.mu = quantization_channels - 1.0
 
-    def __call__(self, waveform: Any) -> Array:
+    def __call__(self, waveform: object) -> Array:
         signal = checked_signal("MuLawEncoding", waveform)
         found = np.sign(signal) * np.log1p(self.mu * np.abs(signal)) / math.log1p(self.mu)
         return ((found + 1) / 2 * self.mu + 0.5).astype(np.int32)
@@ -334,7 +333,7 @@ class MuLawDecoding:
         checked_number("MuLawDecoding", "quantization_channels", quantization_channels, 2)
         self.mu = quantization_channels - 1.0
 
-    def __call__(self, waveform: Any) -> Array:
+    def __call__(self, waveform: object) -> Array:
         signal = checked_signal("MuLawDecoding", waveform)
         at = signal / self.mu * 2 - 1.0
         found = np.sign(at) * (np.exp(np.abs(at) * math.log1p(self.mu)) - 1.0) / self.mu

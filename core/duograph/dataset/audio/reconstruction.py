@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
@@ -266,7 +264,7 @@ def _descent(owner: str, given: object) -> tuple[float, float]:
     """Return the rate and the momentum of the argument `sgdargs`."""
     if given is not None and not isinstance(given, dict):
         raise ArgumentError(f"{owner}: got sgdargs={given!r}; wanted a dictionary")
-    options: dict[str, Any] = {"sgd_lr": 0.1, "sgd_momentum": 0.9} | (given or {})
+    options: dict[str, float] = {"sgd_lr": 0.1, "sgd_momentum": 0.9} | (given or {})
     if len(options) > 2:
         raise ArgumentValueError(
             f"{owner}: got sgdargs={given!r}; wanted the keys 'sgd_lr' and 'sgd_momentum'"

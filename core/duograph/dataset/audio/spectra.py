@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
@@ -21,6 +22,8 @@ __all__ = [
     "ComputeDeltas", "MFCC", "MelScale", "MelSpectrogram", "Resample", "SlidingWindowCmn",
     "SpectralCentroid", "Spectrogram", "create_dct", "linear_fbanks", "melscale_fbanks",
 ]  # fmt: skip
+
+_PadMode: TypeAlias = Literal["constant", "edge", "reflect", "symmetric"]  # of numpy.pad
 
 
 def _window(kind: WindowType, n: int) -> Array:
@@ -89,7 +92,7 @@ class Spectrogram(AudioTransform):
                 raise ArgumentError(f"{owner}: got {name}={flag!r}; wanted True or False")
         self.normalized, self.center, self.onesided = normalized, center, onesided
         checked_member(owner, "pad_mode", pad_mode, BorderType)
-        self.mode: Any = pad_mode.value
+        self.mode: _PadMode = pad_mode.value
         before = (n_fft - self.win) // 2
         self.window = np.zeros(n_fft)
         self.window[before : before + self.win] = _window(window, self.win)
@@ -114,7 +117,7 @@ class Spectrogram(AudioTransform):
         return np.abs(found) ** self.power
 
 
-def _to_mel(frequency: Any, kind: MelType) -> Any:
+def _to_mel(frequency: ArrayLike, kind: MelType) -> Array:
     """Convert frequencies from Hertz to the mel scale `kind` (HTK's or Slaney's)."""
     frequency = np.asarray(frequency, np.float64)
     if kind == MelType.HTK:
@@ -126,7 +129,7 @@ def _to_mel(frequency: Any, kind: MelType) -> Any:
     )  # fmt: skip
 
 
-def _to_hertz(mel: Any, kind: MelType) -> Any:
+def _to_hertz(mel: ArrayLike, kind: MelType) -> Array:
     """Convert frequencies from the mel scale `kind` (HTK's or Slaney's) to Hertz."""
     mel = np.asarray(mel, np.float64)
     if kind == MelType.HTK:
@@ -394,7 +397,7 @@ class ComputeDeltas(AudioTransform):
 
     def _signal(self, signal: Array) -> Array:
         sides = [(0, 0)] * (signal.ndim - 1) + [(self.n, self.n)]
-        wide = np.pad(signal.astype(np.float64), sides, mode=self.mode)
+        wide = np.pad(signal.astype(np.float64), sides, mode=cast("_PadMode", self.mode))
         weights = np.arange(-self.n, self.n + 1)
         windows = np.lib.stride_tricks.sliding_window_view(wide, len(weights), -1)
         return windows @ weights / float(np.square(weights).sum())

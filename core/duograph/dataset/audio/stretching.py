@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class _SpectrumTransform(AudioTransform):
 
     _axes = 3
 
-    def __call__(self, waveform: Any) -> Any:
+    def __call__(self, waveform: object) -> Array:
         array = checked_signal(type(self).__name__, waveform, self._axes)
         if array.shape[-1] != 2:
             raise ShapeError(

@@ -5,7 +5,8 @@ The other modules of `dataset.audio` use its base class and functions.
 
 from __future__ import annotations
 
-from typing import Any
+from enum import Enum
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,10 +18,13 @@ __all__ = [
     "AudioTransform", "checked_member", "checked_number", "checked_sample_rate", "checked_signal",
 ]  # fmt: skip
 
+_Number = TypeVar("_Number")
+_Member = TypeVar("_Member", bound=Enum)
+
 
 def checked_number(
-    owner: str, name: str, value: Any, low: float = -np.inf, high: float = np.inf
-) -> Any:
+    owner: str, name: str, value: _Number, low: float = -np.inf, high: float = np.inf
+) -> _Number:
     """Return a number in [low, high].
 
     Raises:
@@ -34,7 +38,7 @@ def checked_number(
     return value
 
 
-def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
+def checked_member(owner: str, name: str, value: object, kind: type[_Member]) -> _Member:
     """Return a member of an enumeration.
 
     Raises:
@@ -45,7 +49,7 @@ def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
     return value
 
 
-def checked_sample_rate(owner: str, value: Any) -> int:
+def checked_sample_rate(owner: str, value: object) -> int:
     """Return the argument `sample_rate`, an int other than 0."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentError(f"{owner}: got sample_rate={value!r}; wanted an int")
@@ -54,7 +58,7 @@ def checked_sample_rate(owner: str, value: Any) -> int:
     return int(value)
 
 
-def checked_signal(owner: str, value: Any, axes: int = 1) -> Array:
+def checked_signal(owner: str, value: object, axes: int = 1) -> Array:
     """Return `value` as an array of float64 if it was that, else of float32.
 
     It must have at least `axes` axes.
@@ -78,13 +82,13 @@ class AudioTransform:
     """
 
     _axes = 1
-    _dtype: Any = None
+    _dtype: type[np.generic] | None = None
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
-    def __call__(self, waveform: Any) -> Any:
+    def __call__(self, waveform: object) -> Array:
         array = checked_signal(type(self).__name__, waveform, self._axes)
         return self._signal(array).astype(self._dtype or array.dtype)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _each(owner: str, text: Any, function: Any) -> Array:
+def _each(owner: str, text: object, function: Callable[[str], str]) -> Array:
     """Apply a function of one string to each string of an array; return the array of results."""
     array = np.asarray(text)
     if array.dtype.kind != "U":
@@ -42,7 +42,7 @@ class CaseFold:
         'strasse'
     """
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         return _each("CaseFold", text, lambda s: unicodedata.normalize("NFKC", s).casefold())
 
 
@@ -62,7 +62,7 @@ class FilterWikipediaXML:
         'words three'
     """
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         return _each("FilterWikipediaXML", text, self._filtered)
 
     @staticmethod
@@ -96,7 +96,7 @@ class NormalizeUTF8:
             raise ArgumentError(f"NormalizeUTF8: got {normalize_form!r}; wanted a NormalizeForm")
         self.form = normalize_form
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         return _each("NormalizeUTF8", text, lambda s: normal_form(s, self.form))
 
 
@@ -126,7 +126,7 @@ class RegexReplace:
                               replace.replace("\\", r"\\"))  # fmt: skip
         self.count = 0 if replace_all else 1
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         return _each(
             "RegexReplace", text, lambda s: self.pattern.sub(self.replace, s, count=self.count)
         )
@@ -154,7 +154,7 @@ class Ngram:
 
     def __init__(
         self,
-        n: Any,
+        n: int | Sequence[int],
         left_pad: tuple[str, int] = ("", 0),
         right_pad: tuple[str, int] = ("", 0),
         separator: str = " ",
@@ -171,7 +171,7 @@ class Ngram:
                 raise ArgumentValueError(f"Ngram: got {pad!r}; wanted a count of 0 or more")
         self.left, self.right, self.separator = left_pad, right_pad, separator
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         tokens = [str(t) for t in np.atleast_1d(np.asarray(text))]
         found = []
         for n in self.n:
@@ -208,7 +208,7 @@ class SlidingWindow:
             raise ArgumentValueError(f"SlidingWindow: got axis={axis!r}; wanted 0")
         self.width = width
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         array = np.asarray(text)
         if array.ndim != 1:
             raise ArgumentValueError(f"SlidingWindow: got shape {array.shape}; wanted one axis")
@@ -240,7 +240,7 @@ class ToNumber:
         if self.dtype.kind not in "uif":
             raise ArgumentError(f"ToNumber: got {data_type!r}; wanted a dtype of numbers")
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         array = np.asarray(text)
         try:
             convert = float if self.dtype.kind == "f" else int
@@ -255,7 +255,7 @@ class ToNumber:
         return np.array(found).astype(self.dtype).reshape(array.shape)
 
 
-def _length(owner: str, value: Any) -> int:
+def _length(owner: str, value: object) -> int:
     """Return a length argument if it is an int of 0 or more; raise otherwise."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ArgumentValueError(f"{owner}: got {value!r}; wanted a length of 0 or more")
@@ -278,7 +278,7 @@ class Truncate:
     def __init__(self, max_seq_len: int) -> None:
         self.length = _length("Truncate", max_seq_len)
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         return np.asarray(text)[..., : self.length]
 
 
@@ -299,7 +299,7 @@ class TruncateSequencePair:
     def __init__(self, max_length: int) -> None:
         self.length = _length("TruncateSequencePair", max_length)
 
-    def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
+    def __call__(self, first: object, second: object) -> tuple[Array, Array]:
         a, b = np.asarray(first), np.asarray(second)
         n, m = len(a), len(b)
         while n + m > self.length:
@@ -332,14 +332,14 @@ class AddToken:
             raise ArgumentError(f"AddToken: got {token!r}, {begin!r}; wanted a str and a bool")
         self.token, self.begin = token, begin
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         array = np.asarray(text)
         added = np.full((*array.shape[:-1], 1), self.token)
         return np.concatenate([added, array] if self.begin else [array, added], -1)
 
 
 @explaining
-def to_bytes(array: Any, encoding: str = "utf8") -> Array:
+def to_bytes(array: object, encoding: str = "utf8") -> Array:
     """Encode an array of strings (`mindspore.dataset.text.to_bytes`).
 
     Raises:
@@ -357,7 +357,7 @@ def to_bytes(array: Any, encoding: str = "utf8") -> Array:
 
 
 @explaining
-def to_str(array: Any, encoding: str = "utf8") -> Array:
+def to_str(array: object, encoding: str = "utf8") -> Array:
     """Decode an array of bytes (`mindspore.dataset.text.to_str`).
 
     Raises:

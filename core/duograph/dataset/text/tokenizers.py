@@ -10,7 +10,7 @@ import enum
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 Token: TypeAlias = tuple[str, int, int]  # a token, its first byte, and the byte after it
+Tokens: TypeAlias = Array | tuple[Array, ...]  # the tokens, perhaps with first and last bytes
 
 
 class NormalizeForm(enum.IntEnum):
@@ -51,7 +52,7 @@ def normal_form(text: str, form: NormalizeForm) -> str:
     return _FORMS[form](text)
 
 
-def scalar_text(owner: str, text: Any) -> str:
+def scalar_text(owner: str, text: object) -> str:
     """Return the string of a 0-d array or a str.
 
     Raises:
@@ -77,7 +78,7 @@ class _Tokenizer:
     A call returns the array of tokens, and their offsets if `with_offsets` is set.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -87,12 +88,12 @@ class _Tokenizer:
     def _tokens(self, text: str) -> Iterator[Token]:
         raise NotImplementedError
 
-    def __call__(self, text: Any) -> Any:
+    def __call__(self, text: object) -> Tokens:
         found = list(self._tokens(scalar_text(type(self).__name__, text)))
         return made(found or [("", 0, 0)], self.with_offsets)
 
 
-def made(found: list[Token], with_offsets: bool) -> Any:
+def made(found: list[Token], with_offsets: bool) -> Tokens:
     """Return the tokens as an array and, with `with_offsets`, two arrays of their offsets."""
     tokens = np.array([t[0] for t in found])
     if not with_offsets:
@@ -226,7 +227,7 @@ class RegexTokenizer(_Tokenizer):
         return _spans(text, self._parts(text))
 
 
-def compiled(owner: str, pattern: Any) -> re.Pattern[str]:
+def compiled(owner: str, pattern: object) -> re.Pattern[str]:
     """Return a compiled pattern.
 
     Raises:
@@ -418,7 +419,7 @@ class WordpieceTokenizer:
                 return whole
         return found or whole
 
-    def __call__(self, text: Any) -> Any:
+    def __call__(self, text: object) -> Tokens:
         words = [str(w) for w in np.atleast_1d(np.asarray(text))]
         return made([p for w in words for p in self.pieces(w)], self.with_offsets)
 
@@ -456,7 +457,7 @@ class BertTokenizer:
         )
         self.with_offsets = _flag("BertTokenizer", "with_offsets", with_offsets)
 
-    def __call__(self, text: Any) -> Any:
+    def __call__(self, text: object) -> Tokens:
         words = self.basic._tokens(scalar_text("BertTokenizer", text))
         found = [
             (piece, begin + a, begin + b)
@@ -483,10 +484,10 @@ class PythonTokenizer:
         ['a', 'b']
     """
 
-    def __init__(self, tokenizer: Callable[[str], Any]) -> None:
+    def __init__(self, tokenizer: Callable[[str], object]) -> None:
         if not callable(tokenizer):
             raise ArgumentError(f"PythonTokenizer: got {type(tokenizer).__name__}")
         self.tokenizer = tokenizer
 
-    def __call__(self, in_array: Any) -> Array:
+    def __call__(self, in_array: object) -> Array:
         return np.array(self.tokenizer(scalar_text("PythonTokenizer", in_array)))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from ..rows import Array, DatasetError
 
 __all__ = ["CharNGram", "FastText", "GloVe", "Lookup", "ToVectors", "Vectors", "Vocab"]
 
+_Vectors = TypeVar("_Vectors", bound="Vectors")
 
-def _words(owner: str, name: str, words: Any) -> list[str]:
+
+def _words(owner: str, name: str, words: object) -> list[str]:
     """Return the argument `name` if it is a list of distinct strings; raise otherwise."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(w, str) for w in words):
         raise ArgumentError(f"{owner}: got {name}={words!r}; wanted a list of strings")
@@ -183,13 +185,13 @@ class Vocab:
         """Return the tokens with their ids."""
         return dict(self._ids)
 
-    def tokens_to_ids(self, tokens: Any) -> Any:
+    def tokens_to_ids(self, tokens: str | Iterable[object]) -> int | list[int]:
         """Return the id of a token, or those of a list; -1 of an unknown one."""
         if isinstance(tokens, str):
             return self._ids.get(tokens, -1)
         return [self._ids.get(str(t), -1) for t in tokens]
 
-    def ids_to_tokens(self, ids: Any) -> Any:
+    def ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str]:
         """Return the token of an id, or those of a list; an empty string of an unknown one."""
         if isinstance(ids, (int, np.integer)):
             return self._tokens.get(int(ids), "")
@@ -231,7 +233,7 @@ class Lookup:
             self.unknown = self.ids[unknown_token]
         self.dtype = as_dtype(data_type).np
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         array = np.asarray(text)
         found = []
         for token in array.ravel().tolist():
@@ -260,7 +262,9 @@ class Vectors:
         self.size = 0
 
     @classmethod
-    def from_file(cls, file_path: str | os.PathLike[str], max_vectors: int | None = None) -> Any:
+    def from_file(
+        cls: type[_Vectors], file_path: str | os.PathLike[str], max_vectors: int | None = None
+    ) -> _Vectors:
         """Return the vectors of a text file, one token and its numbers a line.
 
         Args:
@@ -356,7 +360,7 @@ class ToVectors:
                 f"ToVectors: got unk_init of shape {self.unknown.shape}; wanted ({vectors.size},)"
             )
 
-    def __call__(self, text: Any) -> Array:
+    def __call__(self, text: object) -> Array:
         array = np.asarray(text)
         found = [self._vector(str(token)) for token in array.ravel()]
         return np.array(found, np.float32).reshape(*array.shape, self.vectors.size)

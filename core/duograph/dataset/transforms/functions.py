@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +60,7 @@ class Compose:
         np.int64(1)
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]]) -> None:
         self.transforms = list(transforms)
         if not self.transforms:
             raise ArgumentValueError("Compose: got no transforms; wanted at least one")
@@ -68,7 +68,7 @@ class Compose:
             if not callable(t):
                 raise ArgumentError(f"Compose: got {type(t).__name__}; wanted functions")
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         for t in self.transforms:
             found = t(*args)
             args = found if isinstance(found, tuple) else (found,)
@@ -117,7 +117,7 @@ class Fill:
         array([3, 3])
     """
 
-    def __init__(self, fill_value: Any) -> None:
+    def __init__(self, fill_value: object) -> None:
         if not isinstance(fill_value, (str, bytes, int, float, np.number)):
             raise ArgumentError(f"Fill: got {fill_value!r}; wanted a number or a string")
         self.fill_value = fill_value
@@ -178,10 +178,10 @@ class RandomApply:
         np.int64(1)
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]], prob: float = 0.5) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]], prob: float = 0.5) -> None:
         self.transforms, self.prob = Compose(transforms), prob
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         if config.random_numbers().random() < self.prob:
             return self.transforms(*args)
         return args if len(args) > 1 else args[0]
@@ -199,10 +199,10 @@ class RandomChoice:
         np.int64(1)
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]]) -> None:
         self.transforms = list(transforms)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.transforms[int(config.random_numbers().integers(len(self.transforms)))](*args)
 
 
@@ -221,10 +221,10 @@ class RandomOrder:
         np.float64(2.0)
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]]) -> None:
         self.transforms = Compose(transforms).transforms
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         order = config.random_numbers().permutation(len(self.transforms))
         return Compose([self.transforms[i] for i in order])(*args)
 
@@ -265,7 +265,7 @@ class Mask:
         [False, True]
     """
 
-    def __init__(self, operator: Relational, constant: Any, dtype: DTypeLike = bool_) -> None:
+    def __init__(self, operator: Relational, constant: object, dtype: DTypeLike = bool_) -> None:
         if not isinstance(operator, Relational):
             raise ArgumentError(f"Mask: got operator={operator!r}; wanted a Relational")
         if not isinstance(constant, (str, bytes, int, float, np.number)):
@@ -295,7 +295,7 @@ class PadEnd:
         [1, 2, 3, 9]
     """
 
-    def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
+    def __init__(self, pad_shape: Sequence[int | None], pad_value: object = None) -> None:
         if not isinstance(pad_shape, (list, tuple)):
             raise ArgumentError(f"PadEnd: got pad_shape={pad_shape!r}; wanted a list")
         for n in pad_shape:
@@ -327,7 +327,7 @@ class Slice:
         [1, 3]
     """
 
-    def __init__(self, *slices: Any) -> None:
+    def __init__(self, *slices: object) -> None:
         for s in slices:
             ints = s if isinstance(s, (list, tuple)) else [s]
             if not (s is None or s is True or s is ... or isinstance(s, slice)) and any(
@@ -350,7 +350,7 @@ class Slice:
             if isinstance(s, slice):
                 array = array[(slice(None),) * axis + (s,)]
             elif s is not None and s is not True:
-                array = np.take(array, np.atleast_1d(s), axis)
+                array = np.take(array, np.atleast_1d(cast("int | Sequence[int]", s)), axis)
         return array
 
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ..rows import Array
+from .codecs import Picture
 from .colour import (
     AdjustBrightness,
     AdjustContrast,
@@ -26,6 +27,8 @@ from .colour import (
 from .enums import AutoAugmentPolicy, ImageBatchFormat, Inter
 from .geometry import Affine, Rotate
 from .images import (
+    Image,
+    ImageT,
     Ints,
     checked_fill,
     checked_member,
@@ -39,7 +42,11 @@ __all__ = [
     "TrivialAugmentWide", "UniformAugment",
 ]  # fmt: skip
 
-Transform: TypeAlias = Callable[[Any], Any]
+
+class Transform(Protocol):
+    """A transform of one image, an array or a Pillow image."""
+
+    def __call__(self, image: ImageT, /) -> ImageT: ...
 
 
 def _operation(name: str, size: tuple[int, int], m: float, method: Inter, fill: Ints) -> Transform:
@@ -123,7 +130,7 @@ class _Policy:
         checked_fill(owner, fill_value)
         self.fill_value = fill_value
 
-    def _applied(self, image: Any, space: _Space, name: str, at: int, sign: bool) -> Any:
+    def _applied(self, image: ImageT, space: _Space, name: str, at: int, sign: bool) -> ImageT:
         """Apply the operation `name` to an image, with magnitude number `at`; return the result.
 
         `sign` makes the magnitude negative if the operation has signs.
@@ -135,10 +142,10 @@ class _Policy:
         return _operation(name, size, m, self.interpolation, self.fill_value)(image)
 
 
-def _size(owner: str, image: Any) -> tuple[int, int]:
+def _size(owner: str, image: Image) -> tuple[int, int]:
     """Return (height, width) of an RGB image, an array or a Pillow image."""
     if hasattr(image, "getbands"):
-        return image.size[1], image.size[0]
+        return cast("Picture", image).size[1], cast("Picture", image).size[0]
     if np.ndim(image) != 3 or np.shape(image)[2] != 3:
         raise ShapeError(f"{owner}: got an image of shape {np.shape(image)}; wanted (H, W, 3)")
     return int(np.shape(image)[0]), int(np.shape(image)[1])
@@ -179,7 +186,7 @@ class RandAugment(_Policy):
         checked_number("RandAugment", "magnitude", magnitude, 0, num_magnitude_bins - 1)
         self.num_ops, self.magnitude, self.bins = num_ops, magnitude, num_magnitude_bins
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         space = _space(self.bins, _size("RandAugment", image))
         random = random_numbers()
         for _ in range(self.num_ops):
@@ -217,7 +224,7 @@ class TrivialAugmentWide(_Policy):
         checked_number("TrivialAugmentWide", "num_magnitude_bins", num_magnitude_bins, 2)
         self.bins = num_magnitude_bins
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         space = _space(self.bins, _size("TrivialAugmentWide", image), wide=True)
         random = random_numbers()
         name = list(space)[int(random.integers(len(space)))]
@@ -303,7 +310,7 @@ class AutoAugment(_Policy):
         super().__init__(interpolation, fill_value)
         self.pairs = _POLICIES[checked_member("AutoAugment", "policy", policy, AutoAugmentPolicy)]
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         space = _space(10, _size("AutoAugment", image), auto=True)
         random = random_numbers()
         for name, probability, at in self.pairs[int(random.integers(len(self.pairs)))]:
@@ -312,7 +319,7 @@ class AutoAugment(_Policy):
         return image
 
 
-def _functions(owner: str, name: str, value: Any) -> list[Transform]:
+def _functions(owner: str, name: str, value: object) -> list[Transform]:
     """Return the argument `name` as a list if it is a non-empty list of functions; else raise."""
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a list of transforms")
@@ -349,7 +356,7 @@ class UniformAugment:
         checked_number("UniformAugment", "num_ops", num_ops, 1, len(self.transforms))
         self.num_ops = num_ops
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         random = random_numbers()
         for i in random.choice(len(self.transforms), self.num_ops, replace=False):
             if random.random() < 0.5:
@@ -391,7 +398,7 @@ class RandomSelectSubpolicy:
                 checked_probability(owner, pair[1])
         self.policy = [list(part) for part in policy]
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         random = random_numbers()
         for transform, probability in self.policy[int(random.integers(len(self.policy)))]:
             if random.random() < probability:
@@ -402,7 +409,7 @@ class RandomSelectSubpolicy:
 # ---- batches ------------------------------------------------------------------------------------
 
 
-def _one_hot(owner: str, image: Any, label: Any) -> tuple[Array, Array]:
+def _one_hot(owner: str, image: object, label: object) -> tuple[Array, Array]:
     """Check a batch of images (N, ...) and of one-hot labels; return both as arrays.
 
     Labels are (N, classes) or (N, rows, classes).
@@ -442,7 +449,7 @@ class MixUpBatch:
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = checked_number("MixUpBatch", "alpha", alpha, 1e-12)
 
-    def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, label: object) -> tuple[Array, Array]:
         images, labels = _one_hot("MixUpBatch", image, label)
         random = random_numbers()
         weight = float(random.beta(self.alpha, self.alpha))
@@ -486,7 +493,7 @@ class CutMixBatch:
         self.alpha = checked_number("CutMixBatch", "alpha", alpha, 1e-12)
         self.prob = checked_probability("CutMixBatch", prob)
 
-    def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, label: object) -> tuple[Array, Array]:
         images, labels = _one_hot("CutMixBatch", image, label)
         made, found = images.copy(), labels.astype(np.float32)
         first = 1 if self.format == ImageBatchFormat.NHWC else 2
@@ -541,7 +548,7 @@ class MixUp:
         self.is_single = is_single
         self._before: tuple[Array, Array] | None = None
 
-    def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, label: object) -> tuple[Array, Array]:
         images, labels = np.asarray(image), np.asarray(label)
         if self.batch_size > 1 and {len(images), len(labels)} != {self.batch_size}:
             raise ShapeError(

@@ -6,7 +6,6 @@ Boxes are an array (n, 4 or more) of left, top, width and height in pixels; furt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _checked(owner: str, image: Any, boxes: Any) -> tuple[Array, Array]:
+def _checked(owner: str, image: object, boxes: object) -> tuple[Array, Array]:
     """Check that all boxes lie inside an image; return the image and a copy of the boxes."""
     array, found = checked_image(owner, image), np.array(boxes)
     if found.ndim != 2 or found.shape[1] < 4:
@@ -97,7 +96,7 @@ class ResizeWithBBox:
     def _resize(self) -> Resize:
         return self.resize
 
-    def __call__(self, image: Any, bboxes: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, bboxes: object) -> tuple[Array, Array]:
         array, boxes = _checked(type(self).__name__, image, bboxes)
         height, width = scaled_size(self.size, *array.shape[:2])
         found = _scaled(boxes, height / array.shape[0], width / array.shape[1])
@@ -145,7 +144,7 @@ class RandomHorizontalFlipWithBBox:
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = checked_probability("RandomHorizontalFlipWithBBox", prob)
 
-    def __call__(self, image: Any, bboxes: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, bboxes: object) -> tuple[Array, Array]:
         array, boxes = _checked("RandomHorizontalFlipWithBBox", image, bboxes)
         if random_numbers().random() < self.prob:
             array = HorizontalFlip()(array)
@@ -171,7 +170,7 @@ class RandomVerticalFlipWithBBox:
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = checked_probability("RandomVerticalFlipWithBBox", prob)
 
-    def __call__(self, image: Any, bboxes: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, bboxes: object) -> tuple[Array, Array]:
         array, boxes = _checked("RandomVerticalFlipWithBBox", image, bboxes)
         if random_numbers().random() < self.prob:
             array = VerticalFlip()(array)
@@ -207,7 +206,7 @@ class RandomCropWithBBox:
     ) -> None:
         self.crop = RandomCrop(size, padding, pad_if_needed, fill_value, padding_mode)
 
-    def __call__(self, image: Any, bboxes: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, bboxes: object) -> tuple[Array, Array]:
         array, boxes = _checked("RandomCropWithBBox", image, bboxes)
         around = self.crop.around(*array.shape[:2])
         array = padded_image(array, around, self.crop.fill_value, self.crop.mode)
@@ -245,7 +244,7 @@ class RandomResizedCropWithBBox:
     ) -> None:
         self.crop = RandomResizedCrop(size, scale, ratio, interpolation, max_attempts)
 
-    def __call__(self, image: Any, bboxes: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, bboxes: object) -> tuple[Array, Array]:
         array, boxes = _checked("RandomResizedCropWithBBox", image, bboxes)
         top, left, h, w = self.crop.box(*array.shape[:2])
         boxes[:, 0] = boxes[:, 0] - left
@@ -275,7 +274,7 @@ class BoundingBoxAugment:
         [[[0, 0, 0]], [[255, 255, 255]]]
     """
 
-    def __init__(self, transform: Callable[[Any], Any], ratio: float = 0.3) -> None:
+    def __init__(self, transform: Callable[[Array], object], ratio: float = 0.3) -> None:
         if not callable(transform):
             raise ArgumentError(
                 f"BoundingBoxAugment: got {type(transform).__name__}; wanted a transform"
@@ -283,7 +282,7 @@ class BoundingBoxAugment:
         self.transform = transform
         self.ratio = checked_number("BoundingBoxAugment", "ratio", ratio, 0, 1)
 
-    def __call__(self, image: Any, bboxes: Any) -> tuple[Array, Array]:
+    def __call__(self, image: object, bboxes: object) -> tuple[Array, Array]:
         array, boxes = _checked("BoundingBoxAugment", image, bboxes)
         array = array.copy()
         count = round(len(boxes) * self.ratio)

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ..rows import Array
-from .codecs import pillow
+from .codecs import Picture, pillow
 from .colour import grey
 from .enums import ConvertMode
 from .images import (
@@ -50,7 +48,7 @@ class Grayscale(ImageTransform):
         level = image if image.ndim == 2 else grey(image) if image.shape[2] >= 3 else image[..., 0]
         return np.repeat(level[..., None], self.channels, axis=2)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         level = image.convert("L")
         return level if self.channels == 1 else pillow("Grayscale").merge("RGB", (level,) * 3)
 
@@ -98,7 +96,7 @@ class ConvertColor(ImageTransform):
         return np.stack(parts, -1)
 
 
-def _channels_first(owner: str, image: Any, is_hwc: bool) -> Array:
+def _channels_first(owner: str, image: object, is_hwc: bool) -> Array:
     """Return RGB images with the channels on the last axis, (..., H, W, 3).
 
     They have the channels last already if `is_hwc` is set, else before height and width.
@@ -134,7 +132,7 @@ class RgbToHsv:
             raise ArgumentError(f"RgbToHsv: got is_hwc={is_hwc!r}; wanted True or False")
         self.is_hwc = is_hwc
 
-    def __call__(self, rgb_imgs: Any) -> Array:
+    def __call__(self, rgb_imgs: object) -> Array:
         image = _channels_first("RgbToHsv", rgb_imgs, self.is_hwc).astype(np.float64)
         r, g, b = image[..., 0], image[..., 1], image[..., 2]
         v = image.max(-1)
@@ -171,7 +169,7 @@ class HsvToRgb:
             raise ArgumentError(f"HsvToRgb: got is_hwc={is_hwc!r}; wanted True or False")
         self.is_hwc = is_hwc
 
-    def __call__(self, hsv_imgs: Any) -> Array:
+    def __call__(self, hsv_imgs: object) -> Array:
         image = _channels_first("HsvToRgb", hsv_imgs, self.is_hwc).astype(np.float64)
         h, s, v = image[..., 0], image[..., 1], image[..., 2]
         at = h * 6

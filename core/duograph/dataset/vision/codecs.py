@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import pathlib
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +19,18 @@ from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array, DatasetError
 from .enums import ImageReadMode
 
+if TYPE_CHECKING:
+    import PIL.Image
+
 __all__ = [
-    "decoded", "encode_jpeg", "encode_png", "get_image_num_channels", "get_image_size", "pillow",
-    "read_file", "read_image", "write_file", "write_jpeg", "write_png",
+    "Picture", "decoded", "encode_jpeg", "encode_png", "get_image_num_channels", "get_image_size",
+    "pillow", "read_file", "read_image", "write_file", "write_jpeg", "write_png",
 ]  # fmt: skip
 
+Picture: TypeAlias = "PIL.Image.Image"
 
-def pillow(owner: str) -> Any:
+
+def pillow(owner: str) -> ModuleType:
     """Return the module `PIL.Image`.
 
     Raises:
@@ -56,7 +62,7 @@ def decoded(data: Array, mode: str | None = "RGB", owner: str = "Decode") -> Arr
     return np.array(opened(data, mode, owner))
 
 
-def opened(data: Array, mode: str | None, owner: str) -> Any:
+def opened(data: Array, mode: str | None, owner: str) -> Picture:
     """Decode the bytes of an image file to a Pillow image; arguments and errors as `decoded`."""
     image = pillow(owner)
     try:
@@ -118,7 +124,7 @@ def write_file(filename: str | os.PathLike[str], data: ArrayLike) -> None:
         raise DatasetError(f"write_file: cannot write {filename!s} ({error})") from None
 
 
-def _bytes(owner: str, data: Any) -> Array:
+def _bytes(owner: str, data: object) -> Array:
     """Convert the bytes of a file, an array or Tensor, to a 1-d uint8 array; raise otherwise."""
     found = np.asarray(getattr(data, "asnumpy", lambda: data)())
     if found.dtype != np.uint8 or found.ndim != 1:
@@ -160,7 +166,7 @@ def read_image(
     return found if found.ndim == 3 else found[..., None]
 
 
-def _checked_image(owner: str, image: Any) -> Array:
+def _checked_image(owner: str, image: object) -> Array:
     """Return an image to be encoded as a uint8 array (H, W, 3) or (H, W); raise otherwise."""
     found = np.asarray(getattr(image, "asnumpy", lambda: image)())
     if found.dtype != np.uint8:
@@ -183,7 +189,7 @@ def _level(owner: str, name: str, value: object, low: int, high: int) -> int:
     return value
 
 
-def encode_jpeg(image: Any, quality: int = 75) -> Array:
+def encode_jpeg(image: object, quality: int = 75) -> Array:
     """Encode an image as a JPEG file (`mindspore.dataset.vision.encode_jpeg`); needs Pillow.
 
     Args:
@@ -207,7 +213,7 @@ def encode_jpeg(image: Any, quality: int = 75) -> Array:
     return _encoded("encode_jpeg", image, "JPEG", quality=quality)
 
 
-def encode_png(image: Any, compression_level: int = 6) -> Array:
+def encode_png(image: object, compression_level: int = 6) -> Array:
     """Encode an image as a PNG file (`mindspore.dataset.vision.encode_png`); needs Pillow.
 
     Args:
@@ -231,14 +237,14 @@ def encode_png(image: Any, compression_level: int = 6) -> Array:
     return _encoded("encode_png", image, "PNG", compress_level=level)
 
 
-def _encoded(owner: str, image: Any, kind: str, **options: int) -> Array:
+def _encoded(owner: str, image: object, kind: str, **options: int) -> Array:
     """Encode an image to the format `kind`, such as "PNG"; return the file's bytes as uint8."""
     file = io.BytesIO()
     pillow(owner).fromarray(_checked_image(owner, image)).save(file, kind, **options)
     return np.frombuffer(file.getvalue(), np.uint8).copy()
 
 
-def write_jpeg(filename: str | os.PathLike[str], image: Any, quality: int = 75) -> None:
+def write_jpeg(filename: str | os.PathLike[str], image: object, quality: int = 75) -> None:
     """Write an image into a JPEG file (`mindspore.dataset.vision.write_jpeg`); needs Pillow.
 
     Arguments and errors are those of `encode_jpeg` and `write_file`.
@@ -255,7 +261,7 @@ def write_jpeg(filename: str | os.PathLike[str], image: Any, quality: int = 75) 
     write_file(filename, encode_jpeg(image, quality))
 
 
-def write_png(filename: str | os.PathLike[str], image: Any, compression_level: int = 6) -> None:
+def write_png(filename: str | os.PathLike[str], image: object, compression_level: int = 6) -> None:
     """Write an image into a PNG file (`mindspore.dataset.vision.write_png`); needs Pillow.
 
     Arguments and errors are those of `encode_png` and `write_file`.
@@ -272,10 +278,14 @@ def write_png(filename: str | os.PathLike[str], image: Any, compression_level: i
     write_file(filename, encode_png(image, compression_level))
 
 
-def _plain(owner: str, image: Any) -> Any:
+def _plain(owner: str, image: object) -> tuple[int, ...]:
     """Return the shape of an array or Tensor, or (height, width, channels) of a Pillow image."""
     if hasattr(image, "getbands"):
-        return (image.size[1], image.size[0], len(image.getbands()))
+        return (
+            cast("Picture", image).size[1],
+            cast("Picture", image).size[0],
+            len(image.getbands()),
+        )
     shape = getattr(image, "shape", None)
     if shape is None:
         raise ArgumentError(f"{owner}: got {type(image).__name__}; wanted an array or an image")
@@ -286,7 +296,7 @@ def _plain(owner: str, image: Any) -> Any:
     return tuple(shape)
 
 
-def get_image_size(image: Any) -> list[int]:
+def get_image_size(image: object) -> list[int]:
     """Return [height, width] of an image, an array (..., H, W, C) or (H, W), or of Pillow
     (`mindspore.dataset.vision.get_image_size`).
 
@@ -304,7 +314,7 @@ def get_image_size(image: Any) -> list[int]:
     return list(shape[-3:-1]) if len(shape) > 2 else list(shape)
 
 
-def get_image_num_channels(image: Any) -> int:
+def get_image_num_channels(image: object) -> int:
     """Return the number of channels of an image (`mindspore.dataset.vision`).
 
     An array has its channels last; without an axis of channels there is one.

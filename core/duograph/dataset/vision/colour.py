@@ -7,15 +7,15 @@ by Pillow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError, ShapeError
 from ..rows import Array
-from .codecs import pillow
+from .codecs import Picture, pillow
 from .images import (
     ImageTransform,
+    Numbers,
     checked_number,
     checked_range,
 )
@@ -68,7 +68,7 @@ def _blend(first: Array, second: Array, factor: float) -> Array:
     return saturated(found, second.dtype)
 
 
-def _enhanced(kind: str, image: Any, factor: float) -> Any:
+def _enhanced(kind: str, image: Picture, factor: float) -> Picture:
     """Enhance a Pillow image by the class `kind` of Pillow's module ImageEnhance; return it."""
     pillow(kind)
     from PIL import ImageEnhance
@@ -76,7 +76,7 @@ def _enhanced(kind: str, image: Any, factor: float) -> Any:
     return getattr(ImageEnhance, kind)(image).enhance(factor)
 
 
-def _ops(name: str, image: Any, *arguments: Any) -> Any:
+def _ops(name: str, image: Picture, *arguments: object) -> Picture:
     """Return the result of Pillow's function ``ImageOps.name`` for a Pillow image."""
     pillow(name)
     from PIL import ImageOps
@@ -104,7 +104,7 @@ class AdjustBrightness(ImageTransform):
     def _array(self, image: Array) -> Array:
         return saturated(image * np.float64(self.factor), image.dtype)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _enhanced("Brightness", image, self.factor)
 
 
@@ -131,7 +131,7 @@ class AdjustContrast(ImageTransform):
             mean = np.floor(mean + 0.5)
         return _blend(np.full_like(image, mean), image, self.factor)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _enhanced("Contrast", image, self.factor)
 
 
@@ -156,7 +156,7 @@ class AdjustSaturation(ImageTransform):
         level = grey(checked_rgb("AdjustSaturation", image))[..., None]
         return _blend(level, image, self.factor)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _enhanced("Color", image, self.factor)
 
 
@@ -192,7 +192,7 @@ class AdjustSharpness(ImageTransform):
             smooth[1:-1, 1:-1] = saturated(total / 13, image.dtype)
         return _blend(smooth, image, self.factor)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _enhanced("Sharpness", image, self.factor)
 
 
@@ -223,7 +223,7 @@ class AdjustGamma(ImageTransform):
         table = np.clip((np.arange(256) / 255) ** self.gamma * self.gain * 255, 0, 255)
         return np.rint(table).astype(np.uint8)[np.clip(image, 0, 255)].astype(image.dtype)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         table = [
             min(max(int((255 + 1 - 1e-3) * self.gain * (v / 255) ** self.gamma), 0), 255)
             for v in range(256)
@@ -283,7 +283,7 @@ class AdjustHue(ImageTransform):
         h, s, v = _to_hsv(_bytes("AdjustHue", checked_rgb("AdjustHue", image)))
         return _from_hsv((h + int(self.factor * 255)) % 256, s, v)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         if image.mode in ("1", "L", "I", "F"):
             return image
         h, s, v = image.convert("HSV").split()
@@ -323,7 +323,7 @@ class AutoContrast(ImageTransform):
         [[0, 127, 255]]
     """
 
-    def __init__(self, cutoff: float = 0.0, ignore: Any = None) -> None:
+    def __init__(self, cutoff: float = 0.0, ignore: object = None) -> None:
         self.cutoff = checked_number(type(self).__name__, "cutoff", cutoff, 0, 50)
         several = [] if ignore is None else [ignore] if isinstance(ignore, int) else ignore
         if not isinstance(several, (list, tuple)) or any(
@@ -367,7 +367,7 @@ class AutoContrast(ImageTransform):
                 break
         return cut
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _ops("autocontrast", image, self.cutoff, self.ignore or None)
 
 
@@ -397,7 +397,7 @@ class Equalize(ImageTransform):
         found = np.rint((np.cumsum(counts) - counts[used[0]]) * np.float32(255 / rest))
         return np.clip(found, 0, 255).astype(np.int64)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _ops("equalize", image)
 
 
@@ -417,7 +417,7 @@ class Invert(ImageTransform):
     def _array(self, image: Array) -> Array:
         return (255 - checked_rgb(type(self).__name__, image)).astype(image.dtype)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return _ops("invert", image)
 
 
@@ -447,7 +447,7 @@ class Posterize(ImageTransform):
     def _array(self, image: Array) -> Array:
         return _bytes("Posterize", image) & np.uint8(256 - (1 << (8 - self.bits)))
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return image.point(lambda v: v & (256 - (1 << (8 - self.bits))))
 
 
@@ -468,7 +468,7 @@ class Solarize(ImageTransform):
         [[99, 155, 201]]
     """
 
-    def __init__(self, threshold: Any) -> None:
+    def __init__(self, threshold: Numbers) -> None:
         several = (threshold, 255) if isinstance(threshold, (int, float)) else threshold
         self.threshold = checked_range("Solarize", "threshold", several, None, 0, 255)
 

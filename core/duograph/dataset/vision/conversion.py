@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...dtype import DTypeLike, as_dtype
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ..rows import Array
-from .codecs import opened
+from .codecs import Picture, opened
 from .images import (
     HostTransform,
     ImageTransform,
+    Ints,
+    Numbers,
     checked_image,
     checked_number,
     checked_size,
@@ -77,7 +77,7 @@ class Normalize(HostTransform):
             )
         self.is_hwc = is_hwc
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: object) -> Array:
         array = checked_image("Normalize", image).astype(np.float32)
         if array.ndim == 2:
             channels, shape = 1, [1, 1]
@@ -119,7 +119,7 @@ class NormalizePad(Normalize):
             )
         self.dtype = np.dtype(dtype)
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: object) -> Array:
         axis = 2 if self.is_hwc else 0
         array = checked_image("NormalizePad", image)
         if array.ndim != 3 or array.shape[axis] != 3:
@@ -140,7 +140,7 @@ class HWC2CHW:
         (3, 4, 4)
     """
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: object) -> Array:
         array = checked_image("HWC2CHW", image)
         return np.ascontiguousarray(array.transpose(2, 0, 1)) if array.ndim == 3 else array
 
@@ -158,7 +158,7 @@ class ToTensor:
     def __init__(self, output_type: DTypeLike = np.float32) -> None:
         self.output_type = as_dtype(output_type).np
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: object) -> Array:
         array = checked_image("ToTensor", image)
         array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
         return np.ascontiguousarray(array.astype(np.float32) / np.float32(255)).astype(
@@ -193,7 +193,7 @@ class ToNumpy:
         (4, 6, 3)
     """
 
-    def __call__(self, img: Any) -> Array:
+    def __call__(self, img: object) -> Array:
         return np.array(img)
 
 
@@ -210,7 +210,7 @@ class ToPIL:
         (6, 4)
     """
 
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: object) -> Picture:
         if is_picture(img):
             return img
         array = checked_image("ToPIL", img)
@@ -240,7 +240,7 @@ class Decode:
             raise ArgumentError(f"Decode: got to_pil={to_pil!r}; wanted True or False")
         self.to_pil = to_pil
 
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: object) -> Array | Picture:
         array = np.asarray(img.asnumpy() if hasattr(img, "asnumpy") else img)
         if array.dtype.kind == "S":
             array = np.frombuffer(array.tobytes(), np.uint8)
@@ -272,7 +272,7 @@ class LinearTransformation:
         [[[4.0, 4.0], [4.0, 4.0]]]
     """
 
-    def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
+    def __init__(self, transformation_matrix: Array, mean_vector: Array) -> None:
         for name, value in (("matrix", transformation_matrix), ("mean_vector", mean_vector)):
             if not isinstance(value, np.ndarray):
                 raise ArgumentError(f"LinearTransformation: got {name}={value!r}; wanted an array")
@@ -284,7 +284,7 @@ class LinearTransformation:
             )
         self.matrix, self.mean = transformation_matrix, mean_vector
 
-    def __call__(self, np_img: Any) -> Array:
+    def __call__(self, np_img: object) -> Array:
         array = np.asarray(np_img)
         if array.size != len(self.mean):
             raise ShapeError(
@@ -312,7 +312,7 @@ class GaussianBlur(ImageTransform):
         np.float64(7.0)
     """
 
-    def __init__(self, kernel_size: Any, sigma: Any = None) -> None:
+    def __init__(self, kernel_size: Ints, sigma: Numbers | None = None) -> None:
         self.sizes = checked_size("GaussianBlur", kernel_size, "kernel_size")
         if any(n % 2 == 0 for n in self.sizes):
             raise ArgumentValueError(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
 from .images import (
     ImageTransform,
+    Numbers,
     checked_number,
     checked_probability,
     checked_range,
@@ -48,7 +48,7 @@ class Erase(ImageTransform):
         left: int,
         height: int,
         width: int,
-        value: Any = 0.0,
+        value: Numbers = 0.0,
         inplace: bool = False,
     ) -> None:
         for name, v, low in (
@@ -102,7 +102,7 @@ class RandomErasing:
         prob: float = 0.5,
         scale: Sequence[float] = (0.02, 0.33),
         ratio: Sequence[float] = (0.3, 3.3),
-        value: Any = 0,
+        value: Numbers | str = 0,
         inplace: bool = False,
         max_attempts: int = 10,
     ) -> None:
@@ -119,7 +119,7 @@ class RandomErasing:
             raise ArgumentError(f"RandomErasing: got inplace={inplace!r}; wanted True or False")
         self.value, self.inplace, self.max_attempts = value, inplace, max_attempts
 
-    def __call__(self, np_img: Any) -> Array:
+    def __call__(self, np_img: object) -> Array:
         array = np.asarray(np_img)
         if array.ndim != 3:
             raise ArgumentValueError(f"RandomErasing: got shape {array.shape}; wanted (C, H, W)")
@@ -169,7 +169,7 @@ class CutOut:
             raise ArgumentError(f"CutOut: got is_hwc={is_hwc!r}; wanted True or False")
         self.length, self.num_patches, self.is_hwc = length, num_patches, is_hwc
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: object) -> Array:
         array = np.asarray(image).copy()
         if array.ndim != 3:
             raise ArgumentValueError(f"CutOut: got shape {array.shape}; wanted three axes")

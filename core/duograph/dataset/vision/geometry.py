@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
-from .codecs import opened
+from .codecs import Picture, opened
 from .enums import Inter
 from .images import (
+    Image,
+    ImageT,
     ImageTransform,
     Ints,
+    Numbers,
     checked_fill,
     checked_member,
     checked_number,
@@ -27,6 +30,9 @@ from .images import (
     random_numbers,
 )
 from .resampling import inverted, resized, warped_affine
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 __all__ = [
     "Affine",
@@ -56,7 +62,7 @@ def scaled_size(size: Sequence[int], height: int, width: int) -> tuple[int, int]
 
 
 def checked_method(
-    owner: str, method: Any, kinds: Sequence[Inter], name: str = "interpolation"
+    owner: str, method: object, kinds: Sequence[Inter], name: str = "interpolation"
 ) -> Inter:
     """Return an interpolation method that a transform takes."""
     found: Inter = checked_member(owner, name, method, Inter)
@@ -107,7 +113,7 @@ class Resize(ImageTransform):
         height, width = scaled_size(self.size, *image.shape[:2])
         return _resized("Resize", image, height, width, self.interpolation)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         height, width = scaled_size(self.size, image.size[1], image.size[0])
         return image.resize((width, height), PILLOW[self.interpolation])
 
@@ -131,7 +137,7 @@ class RandomResize(Resize):
         super().__init__(size)
         self.size = checked_size("RandomResize", size, single=True)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         kinds = (Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA)
         return Resize(self.size, kinds[int(random_numbers().integers(4))])(image)
 
@@ -189,11 +195,11 @@ class ResizedCrop(ImageTransform):
         height, width = self.size
         return _resized("ResizedCrop", part, height, width, self.interpolation)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         self._inside(image.size[1], image.size[0])
         top, left, h, w = self.box
         part = image.crop((left, top, left + w, top + h))
-        return part.resize(self.size[::-1], PILLOW[self.interpolation])
+        return part.resize(cast("tuple[int, int]", self.size[::-1]), PILLOW[self.interpolation])
 
 
 class RandomResizedCrop(ImageTransform):
@@ -251,15 +257,15 @@ class RandomResizedCrop(ImageTransform):
         h = min(height, max(1, round(width / aspect)))
         return (height - h) // 2, (width - w) // 2, h, w
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         height, width = size_of(type(self).__name__, image)
         return ResizedCrop(*self.box(height, width), self.size, self.interpolation)(image)
 
 
-def size_of(owner: str, image: Any) -> tuple[int, int]:
+def size_of(owner: str, image: Image) -> tuple[int, int]:
     """Return (height, width) of an array or a Pillow image."""
     if hasattr(image, "getbands"):
-        return image.size[1], image.size[0]
+        return cast("Picture", image).size[1], cast("Picture", image).size[0]
     shape = np.shape(image)
     if len(shape) not in (2, 3):
         raise ArgumentValueError(f"{owner}: got shape {shape}; wanted (H, W) or (H, W, C)")
@@ -284,7 +290,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
         (5, 5, 3)
     """
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         data = np.asarray(image.asnumpy() if hasattr(image, "asnumpy") else image)
         if data.dtype.kind == "S":
             data = np.frombuffer(data.tobytes(), np.uint8)
@@ -293,7 +299,9 @@ class RandomCropDecodeResize(RandomResizedCrop):
                 f"RandomCropDecodeResize: got {data.dtype} of shape {data.shape}; wanted the bytes "
                 "of a file"
             )
-        return super().__call__(np.array(opened(data, "RGB", "RandomCropDecodeResize")))
+        return super().__call__(
+            cast("ImageT", np.array(opened(data, "RGB", "RandomCropDecodeResize")))
+        )
 
 
 # ---- rotations and warps ------------------------------------------------------------------------
@@ -362,9 +370,10 @@ class Rotate(ImageTransform):
         fill = np.array(self.fill_value[::-1])  # OpenCV's order of colours, as MindSpore's
         return warped_affine(image, inverted(matrix), size, self.resample, fill)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         return image.rotate(
-            self.degrees, PILLOW_WARPS[self.resample], self.expand, self.center,
+            self.degrees, cast("PIL.Image.Resampling", PILLOW_WARPS[self.resample]),
+            self.expand, self.center,
             fillcolor=picture_fill(image, self.fill_value),
         )  # fmt: skip
 
@@ -372,7 +381,7 @@ class Rotate(ImageTransform):
 PILLOW_WARPS = {Inter.NEAREST: 0, Inter.BILINEAR: 2, Inter.BICUBIC: 3, Inter.AREA: 2}
 
 
-def checked_center(owner: str, center: Any) -> tuple[float, float] | None:
+def checked_center(owner: str, center: object) -> tuple[float, float] | None:
     """Return an argument `center` as (x, y), or None."""
     if center is None:
         return None
@@ -382,7 +391,7 @@ def checked_center(owner: str, center: Any) -> tuple[float, float] | None:
     return x, y
 
 
-def picture_fill(image: Any, fill: tuple[int, ...]) -> Any:
+def picture_fill(image: Picture, fill: tuple[int, ...]) -> int | tuple[int, ...]:
     """Return a fill value for the channels of a Pillow image."""
     bands = len(image.getbands())
     return fill[0] if bands == 1 else (fill * bands)[:bands] if len(fill) == 1 else fill
@@ -408,7 +417,7 @@ class RandomRotation(ImageTransform):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: Numbers,
         resample: Inter = Inter.NEAREST,
         expand: bool = False,
         center: Sequence[float] | None = None,
@@ -418,7 +427,7 @@ class RandomRotation(ImageTransform):
         self.options = (resample, expand, center, fill_value)
         Rotate(0, *self.options)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         return Rotate(random_numbers().uniform(*self.degrees), *self.options)(image)
 
 
@@ -451,7 +460,7 @@ class Affine(ImageTransform):
         degrees: float,
         translate: Sequence[float],
         scale: float,
-        shear: Any,
+        shear: Numbers,
         resample: Inter = Inter.NEAREST,
         fill_value: Ints = 0,
     ) -> None:
@@ -487,12 +496,13 @@ class Affine(ImageTransform):
         fill = np.array(self.fill_value[::-1])  # OpenCV's order of colours, as MindSpore's
         return warped_affine(image, matrix, image.shape[:2], self.resample, fill)
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         matrix = self.matrix(image.size[1], image.size[0])
         # Pillow's positions are the corners of pixels, ours the centres.
         matrix[:, 2] += 0.5 - matrix[:, :2] @ [0.5, 0.5]
         return image.transform(
-            image.size, 0, matrix.ravel().tolist(), PILLOW_WARPS[self.resample],
+            image.size, cast("PIL.Image.Transform", 0), matrix.ravel().tolist(),
+            PILLOW_WARPS[self.resample],
             fillcolor=picture_fill(image, self.fill_value),
         )  # fmt: skip
 
@@ -522,10 +532,10 @@ class RandomAffine(ImageTransform):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: Numbers,
         translate: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
-        shear: Any = None,
+        shear: Numbers | None = None,
         resample: Inter = Inter.NEAREST,
         fill_value: Ints = 0,
     ) -> None:
@@ -542,7 +552,7 @@ class RandomAffine(ImageTransform):
         self.fill_value = checked_fill(owner, fill_value)
         self.fill = fill_value
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         random = random_numbers()
         degrees, scale = random.uniform(*self.degrees), random.uniform(*self.scale)
         translate = [random.uniform(*r) for r in self.translate]
@@ -552,7 +562,7 @@ class RandomAffine(ImageTransform):
 
 
 def _two_ranges(
-    owner: str, name: str, value: Any, low: float, high: float
+    owner: str, name: str, value: object, low: float, high: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the ranges along x and y, from a list of two or four numbers; None is (0, 0) twice.
 

@@ -7,7 +7,8 @@ image. A transform of a Pillow image returns one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -16,26 +17,32 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...option_checks import check_options
 from .. import config
 from ..rows import Array
-from .codecs import pillow
+from .codecs import Picture, pillow
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 __all__ = [
-    "ImageTransform", "Ints", "Numbers", "checked_image", "checked_member", "checked_number",
-    "checked_probability", "checked_range", "checked_size", "is_picture", "picture_like",
-    "random_numbers",
+    "Image", "ImageT", "ImageTransform", "Ints", "Numbers", "checked_image", "checked_member",
+    "checked_number", "checked_probability", "checked_range", "checked_size", "is_picture",
+    "picture_like", "random_numbers",
 ]  # fmt: skip
 
 Ints: TypeAlias = "int | Sequence[int]"
 Numbers: TypeAlias = "float | Sequence[float]"
+Image: TypeAlias = "Array | PIL.Image.Image"
+ImageT = TypeVar("ImageT", bound=Image)  # a transform of a Pillow image returns one
+_Member = TypeVar("_Member", bound=Enum)
 
 random_numbers = config.random_numbers
 
 
-def is_picture(image: object) -> bool:
+def is_picture(image: object) -> TypeGuard[Picture]:
     """Return whether an object is a Pillow image, without importing Pillow."""
     return hasattr(image, "getbands") and hasattr(image, "convert")
 
 
-def checked_image(owner: str, image: Any) -> Array:
+def checked_image(owner: str, image: object) -> Array:
     """Return an image as an array with two or three axes.
 
     Raises:
@@ -52,7 +59,7 @@ def checked_image(owner: str, image: Any) -> Array:
     return found
 
 
-def picture_like(array: Array, owner: str) -> Any:
+def picture_like(array: Array, owner: str) -> Picture:
     """Return an array as a Pillow image."""
     flat = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
     return pillow(owner).fromarray(np.ascontiguousarray(flat))
@@ -64,7 +71,7 @@ _Transform = TypeVar("_Transform", bound="HostTransform")
 class HostTransform:
     """Base class of transforms that MindSpore can also run on Ascend."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -99,10 +106,10 @@ class ImageTransform(HostTransform):
     A subclass implements `_array`, and `_picture` where Pillow computes something else.
     """
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         if is_picture(image):
-            return self._picture(image)
-        return self._array(checked_image(type(self).__name__, image))
+            return cast("ImageT", self._picture(image))
+        return cast("ImageT", self._array(checked_image(type(self).__name__, image)))
 
     def _array(self, image: Array) -> Array:
         """Return the transformed image of an array (H, W, C) or (H, W).
@@ -111,12 +118,14 @@ class ImageTransform(HostTransform):
         """
         raise NotImplementedError
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         """Return the transformed image of a Pillow image, a Pillow image too."""
         return picture_like(self._array(np.array(image)), type(self).__name__)
 
 
-def checked_size(owner: str, size: Ints, name: str = "size", single: bool = False) -> Any:
+def checked_size(
+    owner: str, size: Ints, name: str = "size", single: bool = False
+) -> tuple[int, ...]:
     """Return an argument `size` as (height, width), or as (n,) with `single`.
 
     Raises:
@@ -158,7 +167,7 @@ def checked_probability(owner: str, prob: object) -> float:
 def checked_range(
     owner: str,
     name: str,
-    value: Any,
+    value: object,
     around: float | None = None,
     low: float = -np.inf,
     high: float = np.inf,
@@ -182,7 +191,7 @@ def checked_range(
     return float(value[0]), float(value[1])
 
 
-def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
+def checked_member(owner: str, name: str, value: object, kind: type[_Member]) -> _Member:
     """Return a member of an enumeration.
 
     Raises:
@@ -193,7 +202,7 @@ def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
     return value
 
 
-def checked_fill(owner: str, value: Any) -> tuple[int, ...]:
+def checked_fill(owner: str, value: object) -> tuple[int, ...]:
     """Return a fill value as one or three ints in [0, 255].
 
     Raises:
@@ -210,6 +219,6 @@ def checked_fill(owner: str, value: Any) -> tuple[int, ...]:
     return several
 
 
-def with_probability(prob: float, function: Callable[[Any], Any], image: Any) -> Any:
+def with_probability(prob: float, function: Callable[[ImageT], ImageT], image: ImageT) -> ImageT:
     """Return `function(image)` with a probability, else the image."""
     return function(image) if random_numbers().random() < prob else image

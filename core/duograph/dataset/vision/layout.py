@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
+from .codecs import Picture
 from .enums import Border, SliceMode
 from .images import (
+    ImageT,
     ImageTransform,
     Ints,
     checked_fill,
@@ -328,7 +330,7 @@ class RandomHorizontalFlip:
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = checked_probability("RandomHorizontalFlip", prob)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         return with_probability(self.prob, HorizontalFlip(), image)
 
 
@@ -349,7 +351,7 @@ class RandomVerticalFlip:
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = checked_probability("RandomVerticalFlip", prob)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         return with_probability(self.prob, VerticalFlip(), image)
 
 
@@ -375,9 +377,9 @@ class FiveCrop:
     def __init__(self, size: Ints) -> None:
         self.size = checked_size(type(self).__name__, size)
 
-    def __call__(self, image: Any) -> tuple[Any, ...]:
+    def __call__(self, image: ImageT) -> tuple[ImageT, ...]:
         if hasattr(image, "getbands"):
-            width, height = image.size
+            width, height = cast("Picture", image).size
         else:
             height, width = checked_image(type(self).__name__, image).shape[:2]
         h, w = self.size
@@ -416,7 +418,7 @@ class TenCrop(FiveCrop):
             raise ArgumentError(f"TenCrop: got use_vertical_flip={use_vertical_flip!r}")
         self.flip: ImageTransform = VerticalFlip() if use_vertical_flip else HorizontalFlip()
 
-    def __call__(self, image: Any) -> tuple[Any, ...]:
+    def __call__(self, image: ImageT) -> tuple[ImageT, ...]:
         return super().__call__(image) + super().__call__(self.flip(image))
 
 

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
-from .codecs import pillow
+from .codecs import Picture, pillow
 from .enums import Inter
 from .geometry import PILLOW_WARPS, WARPS, checked_method, size_of
 from .images import (
+    ImageT,
     ImageTransform,
     checked_number,
     checked_probability,
@@ -85,7 +85,7 @@ class Perspective(ImageTransform):
             image, self._map, image.shape[:2], self.interpolation, np.zeros(1)
         )
 
-    def _picture(self, image: Any) -> Any:
+    def _picture(self, image: Picture) -> Picture:
         coefficients = (self._map / self._map[2, 2]).ravel()[:8].tolist()
         return image.transform(
             image.size, pillow("Perspective").Transform.PERSPECTIVE, coefficients,
@@ -120,7 +120,7 @@ class RandomPerspective(ImageTransform):
         self.prob = checked_probability(owner, prob)
         self.interpolation = checked_method(owner, interpolation, WARPS)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         random = random_numbers()
         if random.random() >= self.prob:
             return image

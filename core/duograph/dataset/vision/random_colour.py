@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from .colour import (
     checked_rgb,
 )
 from .images import (
+    ImageT,
     ImageTransform,
+    Ints,
+    Numbers,
     checked_number,
     checked_probability,
     checked_range,
@@ -62,7 +65,7 @@ class _WithProbability:
     def __init__(self, prob: float) -> None:
         self.prob = checked_probability(type(self).__name__, prob)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         return with_probability(self.prob, self._transform, image)
 
 
@@ -121,7 +124,7 @@ class RandomAutoContrast(_WithProbability):
         [[0, 127, 255]]
     """
 
-    def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
+    def __init__(self, cutoff: float = 0.0, ignore: object = None, prob: float = 0.5) -> None:
         super().__init__(prob)
         self._transform = AutoContrast(cutoff, ignore)
 
@@ -166,11 +169,11 @@ class RandomGrayscale:
     def __init__(self, prob: float = 0.1) -> None:
         self.prob = checked_probability("RandomGrayscale", prob)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         if hasattr(image, "getbands"):
             channels = len(image.getbands())
         else:
-            channels = image.shape[2] if np.ndim(image) == 3 else 1
+            channels = cast("Array", image).shape[2] if np.ndim(cast("Array", image)) == 3 else 1
         return with_probability(self.prob, Grayscale(3 if channels == 3 else 1), image)
 
 
@@ -191,14 +194,14 @@ class RandomPosterize(ImageTransform):
         [[0, 128]]
     """
 
-    def __init__(self, bits: Any = (8, 8)) -> None:
+    def __init__(self, bits: Ints = (8, 8)) -> None:
         several = (bits, bits) if isinstance(bits, int) else bits
         checked_range("RandomPosterize", "bits", several, None, 1, 8)
         if any(not isinstance(b, int) for b in several):
             raise ArgumentError(f"RandomPosterize: got bits={bits!r}; wanted ints")
         self.bits = (int(several[0]), int(several[1]))
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         return Posterize(int(random_numbers().integers(self.bits[0], self.bits[1] + 1)))(image)
 
 
@@ -222,7 +225,7 @@ class RandomSolarize(ImageTransform):
         checked_range("RandomSolarize", "threshold", threshold, None, 0, 255)
         self.threshold = (int(threshold[0]), int(threshold[1]))
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         low, high = self.threshold
         pair = sorted(int(n) for n in random_numbers().integers(low, high + 1, 2))
         return Solarize(tuple(pair))(image)
@@ -236,7 +239,7 @@ class _RandomFactor:
     def __init__(self, degrees: Sequence[float]) -> None:
         self.degrees = checked_range(type(self).__name__, "degrees", degrees, None, 0)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         return type(self)._transform(random_numbers().uniform(*self.degrees))(image)
 
 
@@ -305,10 +308,10 @@ class RandomColorAdjust:
 
     def __init__(
         self,
-        brightness: Any = (1, 1),
-        contrast: Any = (1, 1),
-        saturation: Any = (1, 1),
-        hue: Any = (0, 0),
+        brightness: Numbers = (1, 1),
+        contrast: Numbers = (1, 1),
+        saturation: Numbers = (1, 1),
+        hue: Numbers = (0, 0),
     ) -> None:
         owner = "RandomColorAdjust"
         self.brightness = checked_range(owner, "brightness", brightness, 1.0, 0)
@@ -316,9 +319,9 @@ class RandomColorAdjust:
         self.saturation = checked_range(owner, "saturation", saturation, 1.0, 0)
         self.hue = checked_range(owner, "hue", hue, 0.0, -0.5, 0.5)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ImageT) -> ImageT:
         random = random_numbers()
-        steps: list[tuple[Callable[[float], Any], tuple[float, float], float]] = [
+        steps: list[tuple[Callable[[float], ImageTransform], tuple[float, float], float]] = [
             (AdjustBrightness, self.brightness, 1.0), (AdjustContrast, self.contrast, 1.0),
             (AdjustSaturation, self.saturation, 1.0), (AdjustHue, self.hue, 0.0),
         ]  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import ops
 from ...common.initializer import initializer
@@ -17,6 +17,9 @@ from ...nn import _check
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer import ParamGroup
 
 __all__ = ["Adam", "AdamW"]
 
@@ -56,7 +59,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -77,7 +80,7 @@ class Adam(Optimizer):
             initializer("zeros", (1,), float32), name="state_step", requires_grad=False
         )
 
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
+    def check_group(self, owner: str, group: ParamGroup) -> None:
         betas = group["betas"]
         if not isinstance(betas, (tuple, list)) or len(betas) != 2:
             raise ArgumentError(f"{owner}: got betas={betas!r}; wanted two numbers")
@@ -96,7 +99,7 @@ class Adam(Optimizer):
         step = self.state_step.reshape(())
         return -ops.expm1(step * math.log(beta)) if beta else ops.ones_like(step)
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         beta1, beta2 = (float(b) for b in group["betas"])
         corrections = self._correction(beta1), self._correction(beta2)
         lr = self.rate(group)
@@ -139,7 +142,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import ops
 from ...common.initializer import initializer
@@ -19,13 +19,16 @@ from ...parameter import Parameter
 from ...tensor import Tensor
 from .optimizer import Optimizer
 
+if TYPE_CHECKING:
+    from .optimizer import ParamGroup
+
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
 
 
 class CheckedOptimizer(Optimizer):
     """Base of optimisers whose settings `check_settings` knows."""
 
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
+    def check_group(self, owner: str, group: ParamGroup) -> None:
         check_settings(owner, group)
 
 
@@ -34,7 +37,7 @@ class StepCounting(CheckedOptimizer):
 
     _first = 1.0  # number of the first step
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Iterable[object], defaults: ParamGroup) -> None:
         super().__init__(params, defaults)
         self.step_t = Parameter(
             initializer("zeros", (), float32), name="step_t", requires_grad=False
@@ -49,7 +52,7 @@ class StepCounting(CheckedOptimizer):
         return self.step_t + (self._first - 1.0)
 
 
-def check_settings(owner: str, group: dict[str, Any]) -> None:
+def check_settings(owner: str, group: ParamGroup) -> None:
     """Raise an error if one of the settings that several optimisers share is out of range."""
     for name in ("eps", "rho", "alpha", "lr_decay", "momentum", "momentum_decay",
                  "weight_decay", "initial_accumulator_value"):  # fmt: skip
@@ -100,7 +103,7 @@ class Adadelta(CheckedOptimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -114,7 +117,7 @@ class Adadelta(CheckedOptimizer):
         self.accum = self.add_state("accum")
         self.accum_update = self.add_state("accum_update")
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         rho, eps = group["rho"], group["eps"]
         g = self.gradient(param, grad, group)
         square = self.accum[i] * rho + ops.square(g) * (1.0 - rho)
@@ -152,7 +155,7 @@ class Adagrad(StepCounting):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-2,
         lr_decay: float = 0.0,
         weight_decay: float = 0.0,
@@ -168,7 +171,7 @@ class Adagrad(StepCounting):
         super().__init__(params, settings)
         self.accum = self.add_state("accum", float(initial_accumulator_value))
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         g = self.gradient(param, grad, group)
         square = self.accum[i] + ops.square(g)
         lr = self.rate(group) / (1.0 + self._step * group["lr_decay"])
@@ -202,7 +205,7 @@ class Adamax(StepCounting):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -216,7 +219,7 @@ class Adamax(StepCounting):
         self.exp_avg = self.add_state("exp_avg")
         self.exp_inf = self.add_state("exp_inf")
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         beta1, beta2 = group["betas"]
         g = self.gradient(param, grad, group)
         moment = self.exp_avg[i] * beta1 + g * (1.0 - beta1)
@@ -253,7 +256,7 @@ class NAdam(StepCounting):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -267,7 +270,7 @@ class NAdam(StepCounting):
         self.exp_avg_sq = self.add_state("exp_avg_sq")
         self.mu_product = self.add_state("mu_product", "ones", scalar=True)
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         beta1, beta2 = group["betas"]
         step, decay = self._step, group["momentum_decay"]
         g = self.gradient(param, grad, group)
@@ -310,7 +313,7 @@ class RAdam(StepCounting):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -322,7 +325,7 @@ class RAdam(StepCounting):
         self.exp_avg = self.add_state("exp_avg")
         self.exp_avg_sq = self.add_state("exp_avg_sq")
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         beta1, beta2 = group["betas"]
         g = self.gradient(param, grad, group)
         moment = self.exp_avg[i] * beta1 + g * (1.0 - beta1)
@@ -367,7 +370,7 @@ class RMSprop(CheckedOptimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -385,7 +388,7 @@ class RMSprop(CheckedOptimizer):
         self.mean_square = self.add_state("mean_square")
         self.moment = self.add_state("moment", only_if="momentum")
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         alpha = group["alpha"]
         g = self.gradient(param, grad, group)
         square = self.mean_square[i] * alpha + ops.square(g) * (1.0 - alpha)

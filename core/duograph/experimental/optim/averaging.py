@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import ops
 from ...nn import _check
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .adaptive import StepCounting, check_settings, write
+
+if TYPE_CHECKING:
+    from .optimizer import ParamGroup
 
 __all__ = ["ASGD", "Rprop"]
 
@@ -45,7 +48,7 @@ class ASGD(StepCounting):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
@@ -62,12 +65,12 @@ class ASGD(StepCounting):
         self.eta = self.add_state("eta", scalar=True)
         self.ax = self.add_state("ax")
 
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
+    def check_group(self, owner: str, group: ParamGroup) -> None:
         check_settings(owner, group)
         for name in ("lambd", "t0"):
             _check.real(owner, name, group[name])
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         lambd, step, lr = group["lambd"], self._step, self.rate(group)
         g = self.gradient(param, grad, group)
         eta = ops.where(step <= 1.0, lr, self.eta[i])
@@ -104,7 +107,7 @@ class Rprop(StepCounting):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
@@ -116,12 +119,12 @@ class Rprop(StepCounting):
         self.prev = self.add_state("prev")
         self.step_size = self.add_state("step_size")
 
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
+    def check_group(self, owner: str, group: ParamGroup) -> None:
         check_settings(owner, group)
         _check.in_range(owner, "etas[0]", group["etas"][0], 0, 1, open_low=True, open_high=True)
         _check.in_range(owner, "etas[1]", group["etas"][1], 1, open_low=True)
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         (shrink, grow), (least, largest) = group["etas"], group["step_sizes"]
         g = self.gradient(param, grad, group)
         agreement = g * self.prev[i]

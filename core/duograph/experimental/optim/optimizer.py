@@ -8,7 +8,7 @@ update itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from ...common.initializer import initializer
 from ...dtype import float32
@@ -19,6 +19,8 @@ from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 
 __all__ = ["Optimizer"]
+
+ParamGroup: TypeAlias = "dict[str, Any]"  # of a user: params, lr and what the optimiser knows
 
 # settings that every group may have: what resumes a schedule, and a name for the reader
 _FREE_KEYS = ("params", "initial_lr", "name", "weight_decay")
@@ -64,7 +66,7 @@ class Optimizer(Cell):
         [0.5 1.5]
     """
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Iterable[object], defaults: ParamGroup) -> None:
         super().__init__(auto_prefix=False)
         owner = type(self).__name__
         if isinstance(params, (Parameter, Tensor, dict, str)) or not isinstance(params, Iterable):
@@ -78,17 +80,17 @@ class Optimizer(Cell):
         if not isinstance(listed[0], dict):
             listed = [{"params": listed}]
         self.defaults = defaults
-        self.param_groups: list[dict[str, Any]] = []
+        self.param_groups: list[ParamGroup] = []
         self.lrs: list[Parameter] = []
         self.group_start_id: list[int] = [0]
         self._states: dict[str, tuple[str | float, str | None, bool]] = {}
         self._state_by_id: dict[str, dict[int, Parameter]] = {}
         self.parameters = ParameterTuple(())
         for group in listed:
-            self.add_param_group(group)
+            self.add_param_group(cast("ParamGroup", group))
         sharding_of(owner, self.parameters, "it updates whole Parameters")  # refuses the option
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: ParamGroup) -> None:
         """Add a group: a dictionary with ``params`` and any of the settings.
 
         Raises:
@@ -113,7 +115,7 @@ class Optimizer(Cell):
         for name in self._states:
             setattr(self, name, self._extended_state(name))
 
-    def _group(self, owner: str, group: Any, known: Sequence[Parameter]) -> dict[str, Any]:
+    def _group(self, owner: str, group: object, known: Sequence[Parameter]) -> ParamGroup:
         """Check a parameter group; return it with defaults for the settings that it lacks.
 
         `known` are the Parameters of other groups, which it may not contain.
@@ -146,7 +148,7 @@ class Optimizer(Cell):
             raise ArgumentValueError(f"{owner}: got no lr in the defaults or the group; wanted it")
         return made
 
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
+    def check_group(self, owner: str, group: ParamGroup) -> None:
         """Raise an error if a setting of a group is out of range; `lr` has been checked."""
 
     def add_state(
@@ -183,7 +185,7 @@ class Optimizer(Cell):
         """Return the state of one Parameter, None if its group has none."""
         return self._state_by_id[name].get(id(param))
 
-    def rate(self, group: dict[str, Any]) -> Tensor:
+    def rate(self, group: ParamGroup) -> Tensor:
         """Return the learning rate of a group as a Tensor; users may set it to a number."""
         lr = group["lr"]
         return lr if isinstance(lr, Tensor) else Tensor(float(lr), float32)
@@ -196,7 +198,7 @@ class Optimizer(Cell):
             return tuple(gradients)
         return tuple(g + p * weight_decay for p, g in zip(params, gradients, strict=True))
 
-    def gradient(self, param: Parameter, grad: Tensor, group: dict[str, Any]) -> Tensor:
+    def gradient(self, param: Parameter, grad: Tensor, group: ParamGroup) -> Tensor:
         """Return a gradient, negated for `maximize`, with the group's weight decay added."""
         signed = -grad if group.get("maximize") else grad
         return self._decay_weight(group["weight_decay"], (param,), (signed,))[0]
@@ -234,7 +236,7 @@ class Optimizer(Cell):
     def begin_step(self) -> None:
         """Prepare a step, before the first Parameter is updated."""
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         """Compute and write the new value of the optimiser's Parameter number `i`."""
         raise NotImplementedError(f"{type(self).__name__}: has no update")
 

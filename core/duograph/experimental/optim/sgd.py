@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import ops
 from ...errors import ArgumentValueError
@@ -14,6 +14,9 @@ from ...nn import _check
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer import ParamGroup
 
 __all__ = ["SGD"]
 
@@ -52,7 +55,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor,
         momentum: float = 0,
         dampening: float = 0,
@@ -69,7 +72,7 @@ class SGD(Optimizer):
         self.momentum_buf = self.add_state("momentum_buf")
         self.first_step = self.add_state("first_step", "ones")
 
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
+    def check_group(self, owner: str, group: ParamGroup) -> None:
         for name in ("momentum", "weight_decay"):
             _check.in_range(owner, name, group[name], 0)
         _check.real(owner, "dampening", group["dampening"])
@@ -81,7 +84,7 @@ class SGD(Optimizer):
                 f"{group['dampening']}; wanted momentum above 0 and dampening 0"
             )
 
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
+    def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         if not group["momentum"]:
             sign = -1.0 if group["maximize"] else 1.0
             decay = group["weight_decay"]

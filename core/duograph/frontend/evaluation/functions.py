@@ -7,6 +7,8 @@ bytecode never runs here.
 
 from __future__ import annotations
 
+import typing
+
 from ...context import settings
 from ...tensor import Tensor
 from ..diagnostics import join_error
@@ -19,7 +21,7 @@ from ..types import Args, Kwargs, Value
 from ..values.flow import Flow
 from ..values.functions import Function
 from .blocks import run_block
-from .dispatch import Dead, evaluate
+from .dispatch import Dead, evaluate, replaces
 from .join import describe
 from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
 from .spans import note_error_span
@@ -62,6 +64,12 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
         if d is not None
     }
     return Function(source, defaults, named, frame.globals, parent=frame)
+
+
+@replaces(typing.cast)
+def _cast(ev: Evaluation, typ: Value, val: Value) -> Value:
+    """Return a value that a type checker is told to take for a `typ`; nothing is computed."""
+    return val
 
 
 def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:

@@ -8,7 +8,7 @@ outside of both is started and returns; its handle finishes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ...ranks.world import Group, world
 from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import Device, TensorType
+
+if TYPE_CHECKING:
+    from ...host_arrays import Array
 
 __all__ = ["Work", "async_flag", "averaged", "check_reduction", "communicated", "fits",
            "host_array", "in_graph", "joined", "members", "part_lengths", "peer_of", "put",
@@ -203,7 +206,7 @@ _OF_LISTS = (primitives.all_reduce, primitives.broadcast_from)
 
 def communicated(
     op: Op, x: Tensor, group: Group, finish: Callable[[Tensor], None], async_op: bool = False,
-    **attributes: Any,
+    **attributes: object,
 ) -> Work | None:  # fmt: skip
     """Run a collective op on a tensor, and call `finish` with the result.
 
@@ -218,7 +221,7 @@ def communicated(
     if group.size == 1:
         finish(x)
     elif async_op and not in_graph(x):
-        operation = primitives.starts(op, group.name, _array(x, group), attributes)
+        operation = primitives.starts(op, group.name, cast("Array", _array(x, group)), attributes)
         return Work(lambda: finish(_tensor(group.finish(operation))))
     elif op in _OF_LISTS:
         finish(op([x], group=group.name, **attributes)[0])
@@ -235,7 +238,7 @@ def in_graph(*tensors: Tensor) -> bool:
     return any(t.level for t in types)
 
 
-def _array(x: Tensor, group: Group) -> Any:
+def _array(x: Tensor, group: Group) -> Array | DeviceArray:
     """Return the operand of a collective: on its device if the engine of the group takes it."""
     device = x._type.device
     if device is None:
@@ -243,14 +246,14 @@ def _array(x: Tensor, group: Group) -> Any:
     return operand(group, (device.name, device.index), x._buf, x._type)
 
 
-def _tensor(found: Any) -> Tensor:
+def _tensor(found: Array | DeviceArray) -> Tensor:
     """Return the result of a collective as a Tensor."""
     if not isinstance(found, DeviceArray):
         return Tensor(found)
     return Tensor._make(found.type.on(Device(*found.device)), found.handle)
 
 
-def host_array(x: Tensor) -> np.ndarray[Any, Any]:
+def host_array(x: Tensor) -> Array:
     """Return the values of a tensor in host memory, C-contiguous."""
     return np.asarray(x.asnumpy(), order="C")
 

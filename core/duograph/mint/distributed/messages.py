@@ -7,7 +7,6 @@ one sender, receiver, group and tag arrive in the order in which they are sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...errors import ArgumentError, ArgumentValueError
 from ...ops import collective_primitives as primitives
@@ -166,7 +165,7 @@ class P2POp:
 
     def __init__(
         self,
-        op: str | Callable[..., Any],
+        op: str | Callable[..., object],
         tensor: Tensor,
         peer: int,
         group: str | None = None,

@@ -7,7 +7,8 @@ trust each other. In a group of one rank they are put into the lists as they are
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ...errors import ArgumentError, UnsupportedSyntaxError
 from ...option_checks import check_options
 from ...ranks.world import Group
 from .calls import in_graph, members, peer_of
+
+if TYPE_CHECKING:
+    from ...host_arrays import Array
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list",
@@ -32,7 +36,7 @@ def _members(owner: str, group: str | None) -> Group:
     return members(owner, group)
 
 
-def _list(owner: str, name: str, value: object, length: int | None = None) -> list[Any]:
+def _list(owner: str, name: str, value: object, length: int | None = None) -> list[object]:
     """Return `value` if it is a non-empty list, of `length` items if given; raise otherwise."""
     if not isinstance(value, list) or not value or (length is not None and len(value) != length):
         wanted = "a list" if length is None else f"a list of {length}"
@@ -40,18 +44,18 @@ def _list(owner: str, name: str, value: object, length: int | None = None) -> li
     return value
 
 
-def _pickles(objects: list[Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _pickles(objects: list[object]) -> tuple[Array, Array]:
     """Return the pickles of objects, uint8 (n,), and their lengths."""
     found = [pickle.dumps(x) for x in objects]
     return np.frombuffer(b"".join(found), np.uint8), np.array([len(f) for f in found], np.int64)
 
 
-def _objects(data: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> list[Any]:
+def _objects(data: Array, lengths: Array) -> list[object]:
     ends = np.cumsum(lengths)
     return [pickle.loads(data[e - n : e].tobytes()) for e, n in zip(ends, lengths, strict=True)]
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None) -> None:
+def all_gather_object(object_list: list[Any], obj: object, group: str | None = None) -> None:
     """Put the objects of all ranks into a list (`mindspore.mint.distributed.all_gather_object`).
 
     Args:
@@ -115,7 +119,7 @@ def broadcast_object_list(
 
 
 def gather_object(
-    obj: Any,
+    obj: object,
     object_gather_list: list[Any] | None = None,
     dst: int = 0,
     group: str | None = None,
@@ -143,7 +147,7 @@ def gather_object(
     owner = "gather_object"
     found = _members(owner, group)
     root = peer_of(owner, "dst", dst, found)
-    outputs: list[Any] = []
+    outputs: list[object] = []
     if found.rank == root:
         outputs = _list(owner, "object_gather_list", object_gather_list, found.size)
     if found.size == 1:
@@ -160,7 +164,7 @@ def gather_object(
 
 def scatter_object_list(
     scatter_object_output_list: list[Any],
-    scatter_object_input_list: list[Any],
+    scatter_object_input_list: Sequence[object],
     src: int = 0,
     group: str | None = None,
 ) -> None:
@@ -189,7 +193,7 @@ def scatter_object_list(
     root = peer_of(owner, "src", src, found)
     outputs = _list(owner, "scatter_object_output_list", scatter_object_output_list)
     sends = found.rank == root
-    objects: list[Any] = []
+    objects: list[object] = []
     if sends:
         objects = _list(owner, "scatter_object_input_list", scatter_object_input_list, found.size)
     if found.size == 1:

@@ -6,7 +6,6 @@ Users import it from `mint.optim`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ...experimental.optim import sgd
 from ...tensor import Tensor
@@ -31,7 +30,7 @@ class SGD(sgd.SGD):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[object],
         lr: float | Tensor,
         momentum: float = 0,
         dampening: float = 0,

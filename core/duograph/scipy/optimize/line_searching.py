@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ... import ops as _ops
 from ...autodiff.transforms import value_and_grad
@@ -49,7 +49,7 @@ class LineSearchResults(NamedTuple):
 
 
 def slopes_of(
-    f: Callable[..., Any], jac: Callable[..., Any] | None, args: tuple[Any, ...]
+    f: Callable[..., Tensor], jac: Callable[..., Tensor] | None, args: tuple[object, ...]
 ) -> Objective:
     """Return a function of x alone that returns value and gradient."""
     if jac is None:

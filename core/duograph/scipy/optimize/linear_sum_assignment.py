@@ -123,7 +123,7 @@ def _assigned(costs: Array) -> Array:
     return column_of
 
 
-def _nearest(lengths: Array, open_columns: Array, row_of: Array) -> Any:
+def _nearest(lengths: Array, open_columns: Array, row_of: Array) -> int:
     """Return the open column with the shortest path; of equal ones, one without a row if any.
 
     `row_of` has the row of each column, -1 for none.

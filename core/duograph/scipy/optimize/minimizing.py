@@ -139,15 +139,15 @@ def _descend(
 def minimize(
     func: Callable[..., Tensor],
     x0: Tensor,
-    args: tuple[Any, ...] = (),
+    args: tuple[object, ...] = (),
     method: str | None = None,
     jac: Callable[..., Tensor] | None = None,
-    hess: Any = None,
-    hessp: Any = None,
-    bounds: Any = None,
-    constraints: Any = (),
+    hess: object = None,
+    hessp: object = None,
+    bounds: object = None,
+    constraints: object = (),
     tol: float | None = None,
-    callback: Any = None,
+    callback: object = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
     """Return a minimum of a function of several variables.

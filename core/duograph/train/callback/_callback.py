@@ -24,7 +24,7 @@ class RunParameters(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"cb_params: has no {name!r}; it has {', '.join(self)}") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
 
 
@@ -85,7 +85,7 @@ class Callback:
         ...             run_context.request_stop()
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 

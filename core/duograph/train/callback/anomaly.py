@@ -6,7 +6,7 @@ Users pass it to `Model.train` and `fit`; `detect_anomaly` does the search.
 from __future__ import annotations
 
 import collections
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class _Step(NamedTuple):
     """What a training step began with: values of the Parameters, random state, batch."""
 
     values: list[tuple[Parameter, Tensor]]
-    random: Any
-    batch: tuple[Any, ...]
+    random: Tensor
+    batch: tuple[object, ...]
 
 
 class AnomalyMonitor(Callback):

@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from ...call_errors import explaining
 from ...errors import ArgumentError, ArgumentValueError
@@ -58,14 +57,14 @@ class CheckpointConfig:
         integrated_save: bool = True,
         async_save: bool = False,
         saved_network: Cell | None = None,
-        append_info: list[Any] | None = None,
+        append_info: Sequence[object] | None = None,
         enc_key: bytes | None = None,
         enc_mode: str = "AES-GCM",
         exception_save: bool = False,
         crc_check: bool = False,
         remove_redundancy: bool = False,
         format: str = "ckpt",
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         check_options("CheckpointConfig", **kwargs)
         secret_of("CheckpointConfig", "enc", enc_key, enc_mode)
@@ -245,9 +244,9 @@ class ModelCheckpoint(Callback):
             config.keep_checkpoint_max,
         )  # fmt: skip
 
-    def _more(self, p: RunParameters) -> dict[str, Any]:
+    def _more(self, p: RunParameters) -> dict[str, object]:
         """Return the extra checkpoint entries, by name, that `append_info` asks for."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for item in self._config.append_info or []:
             if isinstance(item, dict):
                 found.update(item)

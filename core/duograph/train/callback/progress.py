@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class ProgressMonitor(Callback):
         self._began = self._epoch_began = time.perf_counter()
         self._drawn, self._first, self._columns, self._shown = 0.0, first, [], ""
 
-    def _facts(self, p: RunParameters, loss: Any, now: float) -> dict[str, str]:
+    def _facts(self, p: RunParameters, loss: object, now: float) -> dict[str, str]:
         """Return the columns of a row: names and texts."""
         done = p.cur_step_num - (p.cur_epoch_num - 1) * p.batch_num
         known = p.batch_num > 1 or done <= 1  # a dataset of unknown size counts as one batch
@@ -159,7 +159,7 @@ class ProgressMonitor(Callback):
             facts["left"] = _duration((now - self._began) / steps * max(total - steps, 0))
         return facts
 
-    def _row(self, p: RunParameters, loss: Any, now: float) -> str:
+    def _row(self, p: RunParameters, loss: object, now: float) -> str:
         """Return a row of the table, after its head if a column is new."""
         facts = self._facts(p, loss, now)
         widths = {k: max(len(k), _WIDTHS.get(k, 8), len(v)) for k, v in facts.items()}
@@ -172,7 +172,7 @@ class ProgressMonitor(Callback):
             facts.get(k, "").rjust(widths.get(k, max(len(k), _WIDTHS.get(k, 8)))) for k in names
         )
 
-    def _sentence(self, p: RunParameters, loss: Any, now: float) -> str:
+    def _sentence(self, p: RunParameters, loss: object, now: float) -> str:
         facts = self._facts(p, loss, now)
         parts = [f"epoch {facts.pop('epoch')}", f"step {facts.pop('step')}"]
         rate, spent = facts.pop("steps/s"), facts.pop("time")
@@ -211,7 +211,7 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _metric(value: Any) -> str:
+def _metric(value: object) -> str:
     """Return the value of a metric, which may be an array or a tuple, as a short text."""
     array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
     if array.size == 1 and array.dtype.kind in "fiub":

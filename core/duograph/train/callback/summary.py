@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import cast
 
 from ...errors import ArgumentError, ArgumentValueError
 from ...nn import _check
@@ -16,13 +17,13 @@ from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..summary import SummaryRecord
-from ._callback import Callback, RunContext
+from ._callback import Callback, RunContext, RunParameters
 from .monitors import loss_of
 
 __all__ = ["SummaryCollector"]
 
 # What is collected if the user says nothing else.
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: dict[str, bool | str | None] = {
     "collect_metric": True,
     "collect_input_data": True,
     "histogram_regular": None,
@@ -70,7 +71,7 @@ class SummaryCollector(Callback):
         summary_dir: str,
         collect_freq: int = 10,
         num_process: int = 32,
-        collect_specified_data: dict[str, Any] | None = None,
+        collect_specified_data: Mapping[str, bool | str | None] | None = None,
         keep_default_action: bool = True,
         custom_lineage_data: dict[str, str | int | float] | None = None,
         collect_tensor_freq: int | None = None,
@@ -132,7 +133,7 @@ class SummaryCollector(Callback):
                 self._add_histograms(network.trainable_params())
         self._record.record(step)
 
-    def _add_image(self, element: Any) -> None:
+    def _add_image(self, element: object) -> None:
         """Record the first column of a batch if it has the shape of images, (N, 1 or 3, H, W)."""
         first = element[0] if isinstance(element, (tuple, list)) and element else element
         if isinstance(first, Tensor) and first.ndim == 4 and first.shape[1] in (1, 3):
@@ -147,7 +148,7 @@ class SummaryCollector(Callback):
         if pattern is None:
             weights = weights[:_FIRST_WEIGHTS]
         else:
-            weights = [p for p in weights if re.match(pattern, p.name)]
+            weights = [p for p in weights if re.match(cast("str", pattern), p.name)]
         for p in weights:
             self._record.add_value("histogram", f"{p.name}/auto", p)
 
@@ -172,7 +173,9 @@ class SummaryCollector(Callback):
             self._record.close()
 
 
-def _specified(given: dict[str, Any] | None, keep: bool) -> dict[str, Any]:
+def _specified(
+    given: Mapping[str, bool | str | None] | None, keep: bool
+) -> dict[str, bool | str | None]:
     """Check the argument `collect_specified_data`; return which data to collect, by key.
 
     With `keep`, keys that the user left out have their defaults.
@@ -218,7 +221,7 @@ def _custom(given: dict[str, str | int | float] | None) -> dict[str, str | int |
     return dict(found)
 
 
-def _optimizer_of(found: Any) -> Optimizer | None:
+def _optimizer_of(found: RunParameters) -> Optimizer | None:
     """Return the optimizer of a run from its parameters `found`, or None if it has none."""
     optimizer = found.get("optimizer")
     if optimizer is None:

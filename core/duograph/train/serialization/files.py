@@ -10,7 +10,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -32,17 +32,17 @@ __all__ = [
 
 @explaining
 def save_checkpoint(
-    save_obj: Any,
+    save_obj: object,
     ckpt_file_name: str,
     integrated_save: bool = True,
     async_save: bool | str = False,
-    append_dict: Mapping[str, Any] | None = None,
+    append_dict: Mapping[str, object] | None = None,
     enc_key: bytes | None = None,
     enc_mode: str = "AES-GCM",
     choice_func: Callable[[str], bool] | None = None,
     crc_check: bool = False,
     format: str = "ckpt",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Write Parameters to a file (`mindspore.save_checkpoint`).
 
@@ -96,7 +96,7 @@ def save_checkpoint(
     _check_choice("save_checkpoint", choice_func)
     path = _with_suffix(ckpt_file_name, format)
     _background_saves.raise_failures()
-    entries: dict[str, Any] = {}
+    entries: dict[str, _checkpoint_file.Entry] = {}
     for name, value in _entries(save_obj):
         if choice_func is None or choice_func(name):
             if isinstance(value, Parameter) and value.part is not None:
@@ -148,7 +148,7 @@ def _with_suffix(name: object, format: str) -> str:
     return path if path.endswith("." + format) else f"{path}.{format}"
 
 
-def _entries(save_obj: object) -> list[tuple[str, Any]]:
+def _entries(save_obj: object) -> list[tuple[str, object]]:
     """Return the (name, value) pairs of `save_obj`: a Cell, a dictionary, or a list of dicts."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
@@ -172,7 +172,7 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
     )
 
 
-def _appended(append_dict: object) -> list[tuple[str, Any]]:
+def _appended(append_dict: object) -> list[tuple[str, object]]:
     """Return the (name, value) pairs of `append_dict`: a dictionary, a Cell, or None for none."""
     if append_dict is None:
         return []
@@ -218,7 +218,7 @@ def load_checkpoint(
     crc_check: bool = False,
     remove_redundancy: bool = False,
     format: str = "ckpt",
-) -> dict[str, Any]:
+) -> dict[str, Parameter | str]:
     """Read a file into a dictionary from names to Parameters (`mindspore.load_checkpoint`).
 
     The format, safetensors or MindSpore's own, is detected from the content. Asynchronous saves of
@@ -295,7 +295,7 @@ class NameFilter:
 
 def read_chosen(
     path: str, names: NameFilter, secret: Secret | None, crc_check: bool = False
-) -> dict[str, Any]:
+) -> dict[str, Parameter | str]:
     """Read the chosen entries of a file as Parameters and texts, after saves to it have ended."""
     _background_saves.wait(path)
     _background_saves.raise_failures(path)
@@ -321,10 +321,10 @@ def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ..
 class ParamDictFuture:
     """The result of `load_checkpoint_async`: a dictionary that a thread of its own reads."""
 
-    def __init__(self, future: concurrent.futures.Future[dict[str, Any]]) -> None:
+    def __init__(self, future: concurrent.futures.Future[dict[str, Parameter | str]]) -> None:
         self._future = future
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Parameter | str]:
         """Wait for the thread and return what `load_checkpoint` returns; raises what it raised."""
         return self._future.result()
 
@@ -371,7 +371,7 @@ def load_checkpoint_async(
 
 def load_param_into_net(
     net: Cell,
-    parameter_dict: Mapping[str, Any],
+    parameter_dict: Mapping[str, Parameter | str],
     strict_load: bool = False,
     remove_redundancy: bool = False,
 ) -> tuple[list[str], list[str]]:
@@ -434,14 +434,16 @@ def load_param_into_net(
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise StateMismatch(f"load_param_into_net: {problems[0]}{more}; nothing was changed")
     for name, value in matched.items():
-        _write(targets[name], value)
+        _write(targets[name], cast("Parameter", value))
     not_loaded = [n for n, t in targets.items() if n not in matched and n not in buffers]
     return not_loaded, [n for n in parameter_dict if n not in used]
 
 
 def _without_prefix(
-    missing: Sequence[str], values: Mapping[str, Any], matched: Mapping[str, Any]
-) -> dict[str, Any]:
+    missing: Sequence[str],
+    values: Mapping[str, Parameter | str],
+    matched: Mapping[str, Parameter | str],
+) -> dict[str, Parameter | str]:
     """Match Parameters to checkpoint entries whose names have one additional prefix.
 
     Args:

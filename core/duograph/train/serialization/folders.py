@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ...call_errors import explaining
 from ...errors import ArgumentError, ArgumentValueError, CheckpointError
@@ -187,7 +186,7 @@ def load_segmented_checkpoints(
     dec_mode: str = "AES-GCM",
     specify_prefix: str | Sequence[str] | None = None,
     choice_func: Callable[[str], bool] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Parameter | str]:
     """Read all ``.ckpt`` files of a folder into one dictionary (`load_segmented_checkpoints`).
 
     The files are read in the order of their names; of entries with one name the last is kept.
@@ -218,7 +217,7 @@ def load_segmented_checkpoints(
     folder = _folder(function, "ckpt_file_dir", ckpt_file_dir)
     secret = secret_of(function, "dec", dec_key, dec_mode)
     names = NameFilter(filter_prefix, specify_prefix, choice_func)
-    found: dict[str, Any] = {}
+    found: dict[str, Parameter | str] = {}
     for path in _files(function, folder, "ckpt"):
         found.update(read_chosen(path, names, secret))
     if not found:
@@ -264,7 +263,7 @@ def load_distributed_checkpoint(
     name_map: Mapping[str, str] | None = None,
     max_process_num: int = 64,
     return_param_dict: bool = False,
-) -> tuple[list[str], list[str]] | dict[str, Any] | bool:
+) -> tuple[list[str], list[str]] | dict[str, str | Parameter] | bool:
     """Load a network from a folder of ``.safetensors`` (`mindspore.load_distributed_checkpoint`).
 
     Only whole Parameters are read, for one process: files that each hold a slice of a Parameter,

@@ -14,8 +14,8 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 
@@ -31,13 +31,45 @@ from .. import _checkpoint_file
 from .._atomic_file import replace_file
 from .files import _entries, _problem, _saved, _write
 
-__all__ = ["latest_sharded_checkpoint", "load_sharded_checkpoint", "save_sharded_checkpoint"]
+if TYPE_CHECKING:
+    from ...host_arrays import Array
 
-Array: TypeAlias = np.ndarray[Any, Any]
+__all__ = ["latest_sharded_checkpoint", "load_sharded_checkpoint", "save_sharded_checkpoint"]
 
 VERSION = 1
 _LAYOUT = re.compile(r"step-(\d+)\.json")
 _FILE = re.compile(r"step-\d+\.[0-9a-f]{16}\.\d+-of-\d+\.safetensors")
+
+
+if TYPE_CHECKING:
+
+    class _Told(TypedDict):
+        """What one rank wrote: its file, and (name, dtype, shape, start, count) of each piece."""
+
+        file: str
+        bytes: int
+        pieces: list[tuple[str, str, tuple[int, ...], int, int]]
+
+    class _Value(TypedDict):
+        """A value of a layout; a piece is the number of its file, and the elements it holds."""
+
+        dtype: str
+        shape: Sequence[int]
+        pieces: list[Any]  # dict[str, int], with the keys file, start and count
+
+    class _File(TypedDict):
+        """A file of a layout."""
+
+        name: str
+        bytes: int
+
+    class _Layout(TypedDict):
+        """The layout of a checkpoint: where the pieces of its values are."""
+
+        version: int
+        step: int
+        values: dict[str, _Value]
+        files: list[_File]
 
 
 class _Piece(NamedTuple):
@@ -52,10 +84,10 @@ class _Piece(NamedTuple):
 
 @explaining
 def save_sharded_checkpoint(
-    save_obj: Cell | Mapping[str, Any],
+    save_obj: Cell | Mapping[str, object],
     directory: str | os.PathLike[str],
     step: int,
-    append_dict: Mapping[str, Any] | None = None,
+    append_dict: Mapping[str, object] | None = None,
     keep: int = 0,
 ) -> str:
     """Write a sharded checkpoint; every rank calls it.
@@ -110,7 +142,7 @@ def save_sharded_checkpoint(
     return layout
 
 
-def _pieces(save_obj: object, more: Mapping[str, Any], rank: int, size: int) -> Iterator[_Piece]:
+def _pieces(save_obj: object, more: Mapping[str, object], rank: int, size: int) -> Iterator[_Piece]:
     """Yield what this rank writes of a checkpoint of `size` ranks."""
     names: set[str] = set()
     written = [0] * size  # bytes of trainable Parameters by rank
@@ -143,9 +175,9 @@ def _pieces(save_obj: object, more: Mapping[str, Any], rank: int, size: int) -> 
             yield _Piece(name, as_dtype(array.dtype).name, part.shape, start, array)
 
 
-def _layout(step: int, told: list[Any]) -> bytes:
+def _layout(step: int, told: list[_Told]) -> bytes:
     """Return the content of the layout of a checkpoint; `told` is what the ranks wrote."""
-    values: dict[str, Any] = {}
+    values: dict[str, _Value] = {}
     for number, each in enumerate(told):
         for name, dtype, shape, start, count in each["pieces"]:
             value = values.setdefault(name, {"dtype": dtype, "shape": shape, "pieces": []})
@@ -184,7 +216,7 @@ def _steps(folder: str) -> list[int]:
     return sorted(int(m[1]) for name in names if (m := _LAYOUT.fullmatch(name)))
 
 
-def _read_layout(folder: str, step: int) -> dict[str, Any]:
+def _read_layout(folder: str, step: int) -> _Layout:
     """Return the layout of a checkpoint whose files are all there.
 
     Raises:
@@ -197,7 +229,7 @@ def _read_layout(folder: str, step: int) -> dict[str, Any]:
         text = outer["layout"]
         if zlib.crc32(text.encode()) != outer["crc32"]:
             raise ValueError("it does not match its checksum")
-        found: dict[str, Any] = json.loads(text)
+        found: _Layout = json.loads(text)
     except FileNotFoundError:
         raise CheckpointError(
             f"load_sharded_checkpoint: got step {step}; there is no {path!r}"
@@ -247,7 +279,7 @@ def latest_sharded_checkpoint(directory: str | os.PathLike[str]) -> int | None:
 @explaining
 def load_sharded_checkpoint(
     directory: str | os.PathLike[str], net: Cell, step: int | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Load a checkpoint of `save_sharded_checkpoint` into a Cell, on any number of ranks.
 
     Values are resharded for the present ranks: a rank reads the files one by one, and keeps what
@@ -278,7 +310,7 @@ def load_sharded_checkpoint(
                 f"load_sharded_checkpoint: got {folder!r}; there is no complete checkpoint"
             )
     layout = _read_layout(folder, step)
-    targets = dict(_entries(net))
+    targets = cast("dict[str, Tensor]", dict(_entries(net)))
     missing = [name for name in targets if name not in layout["values"]]
     if missing:
         raise CheckpointError(
@@ -291,13 +323,11 @@ def load_sharded_checkpoint(
         if problem is not None:
             raise CheckpointError(f"load_sharded_checkpoint: {problem}; nothing was loaded")
     for name, target in targets.items():
-        _write(target, values.pop(name))
+        _write(target, cast("Tensor", values.pop(name)))
     return values
 
 
-def _assembled(
-    folder: str, layout: dict[str, Any], targets: Mapping[str, Tensor]
-) -> dict[str, Any]:
+def _assembled(folder: str, layout: _Layout, targets: Mapping[str, Tensor]) -> dict[str, object]:
     """Return the values of a checkpoint; for a sharded target, this rank's shard."""
     flat: dict[str, Array] = {}
     ranges: dict[str, tuple[int, int]] = {}  # of the flat unsharded value, in elements
@@ -336,7 +366,7 @@ def _assembled(
     }
 
 
-def _value(value: dict[str, Any], array: Array, is_part: bool) -> Any:
+def _value(value: _Value, array: Array, is_part: bool) -> object:
     """Return a loaded value: a text, a number or a Tensor."""
     if value["dtype"] == "text":
         return json.loads(array.tobytes())

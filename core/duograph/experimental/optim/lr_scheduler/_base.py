@@ -6,7 +6,7 @@ The modules beside it derive from `LRScheduler`. The package alone is for users.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from .... import ops
 from ....call_errors import explain_methods
@@ -64,7 +64,7 @@ class LRScheduler:
         [Tensor(shape=[], dtype=Float32, value= 0.25)]
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -129,7 +129,9 @@ class LRScheduler:
         return [rate * factor for rate in self.base_lrs]
 
 
-def for_groups(owner: str, name: str, value: Any, optimizer: Optimizer) -> list[Tensor]:
+def for_groups(
+    owner: str, name: str, value: float | Tensor | Sequence[float | Tensor], optimizer: Optimizer
+) -> list[Tensor]:
     """Return an argument, a number or a list with one per group, as one Tensor per group."""
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
@@ -139,4 +141,4 @@ def for_groups(owner: str, name: str, value: Any, optimizer: Optimizer) -> list[
                 f"{count} groups"
             )
         return [Tensor(float(v), float32) for v in value]
-    return [Tensor(float(value), float32)] * count
+    return [Tensor(float(cast("float", value)), float32)] * count

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .... import ops
 from ....call_errors import explaining
@@ -59,7 +58,7 @@ class CyclicLR(LRScheduler):
         step_size_down: int | None = None,
         mode: str = "triangular",
         gamma: float = 1.0,
-        scale_fn: Callable[[Any], Any] | None = None,
+        scale_fn: Callable[[Tensor], Tensor | float] | None = None,
         scale_mode: str = "cycle",
         last_epoch: int = -1,
     ) -> None:
@@ -83,7 +82,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lows
 
-    def scale_fn(self, x: Tensor) -> Any:
+    def scale_fn(self, x: Tensor) -> Tensor | float:
         """Return the factor of the cycle's height at cycle or step number `x`."""
         if self._custom is not None:
             return self._custom(x)

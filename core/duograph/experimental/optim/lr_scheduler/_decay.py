@@ -300,7 +300,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = _check.real("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
-    def _reached(self, compare: Callable[[Any, Any], Tensor]) -> Tensor:
+    def _reached(self, compare: Callable[..., Tensor]) -> Tensor:
         """Count the milestones m with ``compare(last_epoch, m)``, repeated ones repeatedly."""
         count = ops.zeros_like(self.last_epoch.value())
         for step, times in self.milestones.items():
