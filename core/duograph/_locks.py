@@ -20,7 +20,7 @@ __all__ = ["importing", "new_lock"]
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def new_lock() -> Any:
+def new_lock() -> threading.RLock:
     """Return a re-entrant lock that is released in forked child processes."""
     made = threading.RLock()
     _made.add(made)
