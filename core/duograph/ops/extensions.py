@@ -119,6 +119,6 @@ def _rules(module: ModuleType, hook: str, known: Mapping[str, Op]) -> Rules:
     return found
 
 
-def _returned(module: ModuleType, hook: str, default: Any) -> Any:
+def _returned(module: ModuleType, hook: str, default: object) -> object:
     function = getattr(module, hook, None)
     return default if function is None else function()

@@ -173,7 +173,7 @@ class MultitypeFuncGraph:
 
         return decorate
 
-    def find(self, args: Sequence[object]) -> Function:
+    def find(self, args: Sequence[Any]) -> Function:
         """Return the last registered function whose argument types match these arguments.
 
         Raises:
@@ -323,7 +323,7 @@ def linearize(fn: Function, inputs: Any) -> tuple[Any, Function]:
     """
     point = inputs if isinstance(inputs, tuple) else (inputs,)
 
-    def change(v: Any) -> Any:
+    def change(v: object) -> object:
         return jvp(fn, inputs, v)[1]
 
     return fn(*point), change

@@ -163,7 +163,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @tensor_method("squeeze")
 def _tensor_squeeze(
-    self: Tensor, *axis: Any, dim: int | Sequence[int] | None = None, **other: int | Sequence[int]
+    self: Tensor,
+    *axis: Any,
+    dim: int | Sequence[int] | None = None,
+    **other: int | Sequence[int],
 ) -> Tensor:
     """Remove all axes of size 1, or only the given ones. See `ops.squeeze`.
 
@@ -403,9 +406,7 @@ def _tensor_transpose(
 
 
 @tensor_method("permute")
-def _tensor_permute(
-    self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
-) -> Tensor:
+def _tensor_permute(self: Tensor, *axis: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     """Permute the axes, given one by one, as a tuple or as `dims`. See `ops.permute`."""
     return permute(self, one_tuple("permute", "axis", axis) if dims is None else dims)
 
