@@ -483,7 +483,7 @@ class TransformerDecoder(Cell):
         self.layers = _copies(decoder_layer, num_layers)
         self.norm = norm
 
-    def construct(self, tgt: Tensor, memory: Tensor, *masks: Any, **named: Any) -> Tensor:
+    def construct(self, tgt: Tensor, memory: Tensor, *masks: Tensor, **named: Any) -> Tensor:
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, **named)
         return tgt if self.norm is None else self.norm(tgt)

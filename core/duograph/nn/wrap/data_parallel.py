@@ -92,7 +92,7 @@ class DistributedGradReducer(Cell):
     def construct(self, grads: Any) -> Any:
         if self.size == 1:
             return grads
-        found: list[Any] = []
+        found: list[Tensor] = []
         for bucket in buckets(grads):
             found += self._whole(bucket)
         return self.scaled(found)
