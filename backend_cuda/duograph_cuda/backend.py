@@ -8,8 +8,8 @@ attention, if these libraries are installed. The core calls the methods of `Cuda
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits
@@ -47,6 +47,10 @@ from .driver import Driver, problem
 from .products import uses_tf32
 from .queues import Queues, StreamTimer
 from .staging import LARGEST
+
+if TYPE_CHECKING:
+    from duograph.host_arrays import Array
+    from duograph.ir.graph import Attributes
 
 __all__ = ["Cuda"]
 
@@ -135,7 +139,7 @@ class Cuda(GridBackend):
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         device_id: int,
     ) -> Call | None:
         own = functools.partial(super().prepare, op, types, attributes, device_id)
@@ -179,7 +183,7 @@ class Cuda(GridBackend):
         op: Op,
         types: tuple[TensorType, ...],
         results: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
     ) -> bool:
         """Return whether our own plan of a convolution computes its matmul by cuBLASLt.
 
@@ -251,8 +255,8 @@ class Cuda(GridBackend):
         return exchange.copied(self.device(source_id), handle, self.device(target_id))
 
     def copy_out_async(
-        self, handle: Memory, shape: Shape, dtype: np.dtype[Any], device_id: int
-    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        self, handle: Memory, shape: Shape, dtype: np.dtype[np.generic], device_id: int
+    ) -> Callable[[], Array] | None:
         if handle.nbytes > LARGEST:
             return None
         return exchange.Download(self.device(device_id), handle, shape, dtype).wait
@@ -264,7 +268,7 @@ class Cuda(GridBackend):
         self,
         handle: Memory,
         shape: Shape,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
@@ -274,7 +278,7 @@ class Cuda(GridBackend):
 
     def from_dlpack(
         self, source: Any, device_id: int, copy: bool
-    ) -> tuple[Memory, Shape, np.dtype[Any]] | None:
+    ) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
         return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
 
     def streams(self, device_id: int) -> Queues:

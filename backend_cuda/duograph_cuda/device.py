@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from duograph.backend.grid import GridDevice, Launch, Scalar
@@ -30,6 +30,9 @@ from .products import launch_of
 from .queues import Queues
 from .sources import CUDA
 from .staging import Staging
+
+if TYPE_CHECKING:
+    from duograph.host_arrays import Array
 
 __all__ = ["CudaDevice", "Memory"]
 
@@ -418,7 +421,7 @@ class CudaDevice(GridDevice):
     def nbytes(self, handle: Memory) -> int:
         return handle.nbytes
 
-    def copy_in(self, array: np.ndarray[Any, Any]) -> Memory:
+    def copy_in(self, array: Array) -> Memory:
         memory = self.allocate(array.nbytes, "copy_in")
         if array.nbytes:
             array = np.ascontiguousarray(array)
@@ -429,8 +432,8 @@ class CudaDevice(GridDevice):
         return memory
 
     def copy_out(
-        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Array:
         out = np.empty(shape, dtype)
         if not out.nbytes:
             self.synchronize()

@@ -20,6 +20,8 @@ from duograph.types import TensorType
 from ._native import Memory
 
 if TYPE_CHECKING:
+    from duograph.host_arrays import Array
+
     from .backend import Cuda
     from .device import CudaDevice
 
@@ -84,7 +86,7 @@ class Download:
                 device.await_all()
                 self.place = device.staging.download(handle.pointer, self.out.nbytes)
 
-    def wait(self) -> np.ndarray[Any, Any]:
+    def wait(self) -> Array:
         """Wait for the copy; return the array."""
         if self.place is not None:
             _, buffer, event = self.place
@@ -134,7 +136,7 @@ def capsule(
     device: CudaDevice,
     handle: Memory,
     shape: Shape,
-    dtype: np.dtype[Any],
+    dtype: np.dtype[np.generic],
     stream: int | None,
     max_version: tuple[int, int] | None,
     kind: int,
@@ -168,7 +170,7 @@ def capsule(
 class _Borrowed:
     """Owner of another library's memory, which goes back when the device has no more use for it."""
 
-    def __init__(self, device: CudaDevice, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, device: CudaDevice, array: Array) -> None:
         self.device = device
         self.array = array
 
@@ -178,7 +180,7 @@ class _Borrowed:
 
 def imported(
     backend: Cuda, source: Any, device: CudaDevice, copy: bool, kinds: tuple[int, ...]
-) -> tuple[Memory, Shape, np.dtype[Any]] | None:
+) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
     """Return (handle, shape, dtype) of another library's memory on a device, or None.
 
     It is copied with `copy`, and if it is not dense or does not begin at a multiple of `ALIGNMENT`.
@@ -199,9 +201,7 @@ def imported(
     return _dense(backend, device, array, owner), shape, dtype
 
 
-def _dense(
-    backend: Cuda, device: CudaDevice, array: np.ndarray[Any, Any], owner: _Borrowed
-) -> Memory:
+def _dense(backend: Cuda, device: CudaDevice, array: Array, owner: _Borrowed) -> Memory:
     """Queue a copy of the elements of an array over device memory, in C order, to new memory."""
     size = array.itemsize
     reach = [(n - 1) * step for n, step in zip(array.shape, array.strides)]

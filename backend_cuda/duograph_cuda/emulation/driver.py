@@ -15,13 +15,16 @@ import os
 import tempfile
 import threading
 from _ctypes import dlclose  # ctypes has no public way to unload a library
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from duograph.backend.locks import new_lock
 
 from .compiler import HostCompiler
 from .streams import EmulatedStreams
+
+if TYPE_CHECKING:
+    from duograph.host_arrays import Array
 
 __all__ = ["EmulatedDriver"]
 
@@ -104,7 +107,7 @@ class EmulatedDriver:
         self._machine: ctypes.CDLL | None = None
         self.lock = new_lock()
         self.limit = limit
-        self.buffers: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
+        self.buffers: dict[int, tuple[Array, int]] = {}
         self.in_use = 0
         self.functions: dict[int, tuple[int, str]] = {}
         self.pointers: dict[str, Any] = {}

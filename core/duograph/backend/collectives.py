@@ -16,9 +16,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ..errors import BackendError
+from ..host_arrays import Array
 from . import registry
 from .plugin_checks import error_text, shown_value
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CollectivesSpec", "Communicator", "DeviceRequest", "DeviceTransfers", "Part", "Request",
            "engines"]  # fmt: skip
 
-Buffer = np.ndarray[Any, Any]
+Buffer = Array
 
 
 class Request(ABC):

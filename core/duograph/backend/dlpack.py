@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..dtype import STORAGE, as_dtype, bfloat16
 from ..errors import ArgumentError, DTypeError
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["HOST", "array_at", "array_of", "capsule_of", "device_of", "source_of"]
 
@@ -27,8 +30,6 @@ _KINDS = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
 _VERSIONED, _UNVERSIONED = b"dltensor_versioned", b"dltensor"
 # Bytes before the DLTensor in a versioned structure: version, context, deleter, flags.
 _LEAD = 32
-
-Array = np.ndarray[Any, Any]
 
 
 class _DLTensor(ctypes.Structure):
@@ -85,7 +86,9 @@ class _Place:
         }  # fmt: skip
 
 
-def array_at(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: object) -> Array:
+def array_at(
+    pointer: int, shape: tuple[int, ...], dtype: np.dtype[np.generic], owner: object
+) -> Array:
     """Return an array over dense memory at an address of any device; it keeps `owner` alive."""
     plain = np.dtype(np.uint16) if dtype == bfloat16.np else dtype
     if 0 in shape:
@@ -198,7 +201,7 @@ class _Lent:
         return capsule
 
 
-def _dtype_of(found: _DLTensor) -> np.dtype[Any]:
+def _dtype_of(found: _DLTensor) -> np.dtype[np.generic]:
     """Return the element type of a DLTensor.
 
     Raises:

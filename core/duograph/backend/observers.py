@@ -80,7 +80,7 @@ class Work:
     op: Op | None = None
     types: tuple[Any, ...] = ()
     n_results: int = 0
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    attributes: Mapping[str, object] = dataclasses.field(default_factory=dict)
     spans: tuple[Any, ...] = ()
     detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -17,6 +17,7 @@ from .prepared import HandleFunction, PreparedCall
 from .views import View
 
 if TYPE_CHECKING:
+    from ..ir.graph import Attributes
     from ..op import Op
 
 __all__ = [
@@ -64,7 +65,7 @@ class Step:
     pure: bool = False
     op: Op | None = None
     types: tuple[TensorType | HostType | None, ...] = ()
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    attributes: Attributes = dataclasses.field(default_factory=dict)
     spans: tuple[Any, ...] = ()
     views: Mapping[int, View] = dataclasses.field(default_factory=dict)
 
@@ -90,7 +91,7 @@ class HostStep:
     operands: tuple[int, ...]
     results: tuple[int, ...]
     types: tuple[TensorType | HostType | None, ...]
-    attributes: Mapping[str, Any]
+    attributes: Attributes
 
 
 class NeedsSteps(Exception):

@@ -23,6 +23,7 @@ from .costs import DEFAULT_COSTS, Costs
 from .prepared import Handle, HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
+    from ..host_arrays import Array
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
@@ -115,20 +116,20 @@ class Backend:
         """Return the backend's devices, at least one if `available()` is None."""
         raise NotImplementedError(f"{type(self).__name__}: has no devices()")
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+    def copy_in(self, array: Array, device_id: int) -> Handle:
         """Copy a C-contiguous host array to a new device buffer; return its handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         """Copy the values of a device buffer to a C-contiguous host array.
 
         The array may share memory with the buffer; it must then keep the handle alive.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
-    def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
+    def from_host(self, array: Array, device_id: int) -> Handle | None:
         """Return a buffer handle that shares a host array's memory and keeps it alive, or None."""
         return None
 
@@ -155,7 +156,7 @@ class Backend:
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
     ) -> Call | None:
         """Return a prepared kernel call for an op and operand types, or None if there is no kernel.
@@ -246,7 +247,7 @@ class Backend:
         self,
         handle: Handle,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         source_id: int,
         target_id: int,
     ) -> Handle | None:
@@ -258,8 +259,8 @@ class Backend:
         return None
 
     def copy_out_async(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Callable[[], Array] | None:
         """Start a copy to the host; return a function that waits for it and returns the array.
 
         The core keeps `handle` until then, and calls the function once. None: there are no such
@@ -275,7 +276,7 @@ class Backend:
         self,
         handle: Handle,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
@@ -293,7 +294,7 @@ class Backend:
 
     def from_dlpack(
         self, source: Any, device_id: int, copy: bool
-    ) -> tuple[Handle, tuple[int, ...], np.dtype[Any]] | None:
+    ) -> tuple[Handle, tuple[int, ...], np.dtype[np.generic]] | None:
         """Return (handle, shape, dtype) of the memory of an object with ``__dlpack__``.
 
         The handle shares that memory and keeps it alive, or has a copy where the memory is not

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..dtype import ALL, DType, bool_, float32, int64
+from ..host_arrays import Array
 from ..op import Op
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "Samples", "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Oracle: TypeAlias = Callable[..., Any]  # a NumPy function with the arguments of a case's function
 
 # The kinds of samples. An op needs one sample of each kind that applies to it (test_coverage.py).

@@ -14,7 +14,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,12 @@ from ..ranks.world import world
 from ..tensor import Tensor
 from ..types import Device, TensorType
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["CASES", "DEVICE_CASES", "check", "check_device", "main"]
 
-Bytes: TypeAlias = "np.ndarray[Any, Any]"
+Bytes: TypeAlias = "Array"
 LENGTHS = (0, 1, 7, 4096, 1_000_001)  # the last is more than engines and sockets buffer
 SECONDS = 60.0
 

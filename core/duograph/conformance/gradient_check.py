@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from ..random_state import get_rng_state, set_rng_state
 from ..tensor import Tensor
 from .gradient import tensors_in
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["GradientCheck", "check_gradient"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
 TensorFunction: TypeAlias = Callable[..., Any]
 
 MODES = ("eager", "compiled")

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from duograph import nn, ops
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["MODELS", "Model"]
 
-Array = np.ndarray[Any, Any]
 # The label of positions that count nothing in the loss.
 IGNORED = -100
 

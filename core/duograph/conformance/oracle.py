@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..backend.protocol import Backend, BackendSpec, DeviceInfo
 from ..dtype import DType
 from ..op import Op
 from ..types import TensorType
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["NAME", "Oracle", "install", "on_device", "on_oracle"]
 
@@ -39,19 +42,19 @@ class Oracle(Backend):
     def devices(self) -> list[DeviceInfo]:
         return [DeviceInfo(0, "Oracle", "reference rules in NumPy")]
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Any:
+    def copy_in(self, array: Array, device_id: int) -> Any:
         return np.array(array, order="C")
 
     def copy_out(
-        self, handle: Any, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Any, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         return handle.reshape(shape)
 
     def prepare(
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
     ) -> Callable[..., Any] | None:
         if op.is_composite or op.reference_rule is None:
@@ -74,7 +77,7 @@ class Oracle(Backend):
         return call
 
 
-def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
+def _as_inferred(op: Op, value: Any, type_: TensorType) -> Array:
     """Cast the result of a NumPy reference rule to the dtype that the op's type rule states.
 
     Raises:

@@ -304,7 +304,7 @@ class _Recorder:
     def __init__(self, log: list[_Value]) -> None:
         self.log = log
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, object]) -> Any:
         """Run an op eagerly and append its results to the log."""
         thread_state.builder = None
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from .oracle import on_oracle
 from .session import Session, over
 from .tolerance import Tolerance
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 # Every function keeps values within about -2 to 2.
 UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": ops.tanh,

@@ -86,7 +86,7 @@ class _Watch:
         self.found: list[str] = []
 
     def prepare(
-        self, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any], index: int
+        self, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, object], index: int
     ) -> Any:
         found = self.own(op, types, attributes, index)
         if not isinstance(found, PreparedCall) or not found.layouts:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
 from .source_spans import mark_source
+
+if TYPE_CHECKING:
+    from ..ir.graph import Attributes
 
 __all__ = [
     "CONTROL_OPS",
@@ -63,7 +66,7 @@ class ControlNode(NamedTuple):
 
     backend: Backend
     types: Sequence[ValueType | None]
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     device: Device
     lower_subgraph: LowerSubgraph
     observed: bool = False

@@ -39,7 +39,7 @@ _NUMBER_LIMIT = 1024
 class Eager:
     """The receiver of op calls in eager mode (`runtime_state.eager_builder`): runs each at once."""
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, object]) -> Any:
         """Run an op on tensors and numbers; return its result, or a tuple of results.
 
         The function that runs the op is stored in `op.table` for the next call with these operand
@@ -167,7 +167,7 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
 
 
 def _run_on_host(
-    op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, Any], device: Device
+    op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, object], device: Device
 ) -> Tensor | tuple[Tensor, ...]:
     """Run an op that always runs on the host, by its NumPy reference; return its results.
 

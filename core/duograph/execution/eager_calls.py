@@ -36,7 +36,7 @@ Pick: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 _new = object.__new__
 
 
-def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Graph:
+def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object]) -> Graph:
     """Return a graph that calls one op, after the casts that type promotion requires."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
@@ -45,7 +45,7 @@ def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str
 
 
 def eager_call(
-    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
+    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object], device: Device
 ) -> TensorCall:
     """Return a function that runs an op on Tensors of given types, for eager mode.
 
@@ -58,7 +58,7 @@ def eager_call(
 
 
 def _unwatched_call(
-    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
+    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object], device: Device
 ) -> TensorCall:
     """Return the function of `eager_call` that checks nothing."""
     level = max((t.level for t in types if t is not None), default=0)
@@ -92,7 +92,7 @@ def _differentiated(
     types: Sequence[TensorType | None],
     wanted: tuple[bool, ...],
     device: Device,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     plain: TensorCall,
 ) -> TensorCall:
     """Return a function that runs an op and records the call on the tape.
@@ -446,7 +446,7 @@ def _alias(t: Tensor) -> Tensor:
     return made
 
 
-def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> TensorCall:
+def _promoting_call(op: Op, target: DType, attributes: Mapping[str, object]) -> TensorCall:
     """Return a function that casts operands, recording each cast, and then runs an op."""
 
     def call(*operands: Any) -> Result:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import collections
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +24,9 @@ from ..ranks.on_device import DeviceArray, operand, result
 from ..ranks.world import world
 from ..types import Device, TensorType
 
+if TYPE_CHECKING:
+    from ..ir.graph import Attributes
+
 __all__ = ["fallback", "fallback_counts", "host_call", "kernel"]
 
 # (backend, op) -> how often the host ran it
@@ -37,7 +39,7 @@ def kernel(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
 ) -> PreparedCall | None:
     """Return the backend's prepared kernel call for an op on operands of the given types.
@@ -53,7 +55,7 @@ def fallback(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
@@ -99,7 +101,7 @@ def host_call(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
@@ -134,7 +136,7 @@ def host_call(
 def _collective_call(
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:

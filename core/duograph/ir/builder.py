@@ -211,7 +211,7 @@ class GraphBuilder:
 
     # ---- nodes --------------------------------------------------------------------------------
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, object]) -> Any:
         """Append an op call, with the casts that type promotion requires.
 
         Returns the symbolic result, or a tuple of them for an op with several.

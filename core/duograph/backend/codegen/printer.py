@@ -52,7 +52,7 @@ _CHEAP = _INFIX | {
 def trace_scalar(
     rule: Callable[..., Any],
     inputs: Sequence[tuple[str, DType]],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     result: DType,
 ) -> Expr:
     """Return the expression that an op's `scalar` rule computes for operands of given dtypes.

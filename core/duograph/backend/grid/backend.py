@@ -38,6 +38,7 @@ from .movement import fill_launch
 from .table import KERNELS
 
 if TYPE_CHECKING:
+    from ...host_arrays import Array
     from ...ir.graph import Graph
 
 __all__ = ["GridBackend"]
@@ -64,12 +65,12 @@ class GridBackend(Backend):
         """Return the device with a given index, opened at first use."""
         raise NotImplementedError(f"{type(self).__name__}: has no device()")
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+    def copy_in(self, array: Array, device_id: int) -> Handle:
         return self.device(device_id).copy_in(array)
 
     def copy_out(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         device = self.device(device_id)
         found = device.copy_out(handle, shape, dtype)
         if device.record is not None and device.record.unread:
@@ -98,7 +99,7 @@ class GridBackend(Backend):
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
     ) -> Call | None:
         device = self.device(device_id)
@@ -120,7 +121,7 @@ class GridBackend(Backend):
         op: Op,
         types: tuple[TensorType, ...],
         results: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
     ) -> Plan | Call | None:
         """Return the launch plan (or a prepared call) of an op for given types.
 

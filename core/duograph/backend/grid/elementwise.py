@@ -7,7 +7,6 @@ serves all shapes. Fused groups of ops are printed by `fused_regions` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ...dtype import DType, int32
 from ...op import Op
@@ -29,7 +28,7 @@ def elementwise(
     op: Op,
     types: Sequence[TensorType],
     result: TensorType,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
 ) -> Plan | None:
     """Return the launch plan of an element-wise op, with a result of type `result`.
 
