@@ -56,7 +56,7 @@ _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _get_pointer.restype = ctypes.c_void_p
 
 
-def _described(capsule: Any) -> _DLTensor:
+def _described(capsule: object) -> _DLTensor:
     """Return the DLTensor inside a capsule that nobody has used yet.
 
     It is the structure itself: changes to it change the capsule.
@@ -98,7 +98,7 @@ def array_at(
 
 def capsule_of(
     array: Array, device: tuple[int, int] = HOST, max_version: tuple[int, int] | None = None
-) -> Any:
+) -> object:
     """Return a DLPack capsule of an array's memory, which keeps the array alive.
 
     Args:
@@ -136,7 +136,7 @@ def capsule_of(
 class _Once:
     """Wraps a DLPack capsule as an object with ``__dlpack__``, which returns the capsule."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         found = _described(capsule)
         self.device = int(found.device_type), int(found.device_id)
         self.capsule = capsule
@@ -144,7 +144,7 @@ class _Once:
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **_: object) -> object:
         return self.capsule
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .views import View
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = [
     "FuseConsumer",
@@ -116,4 +119,4 @@ class LinkedProgram(NamedTuple):
     run: HandleFunction
     donations: Mapping[int, int] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
-    timed: Callable[[Sequence[Handle], Sequence[bool], Callable[[Any], None]], Any] | None = None
+    timed: Callable[[Sequence[Handle], Sequence[bool], Callable[[Array], None]], Any] | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..dtype import DType
 from ..types import HostType, TensorType
@@ -17,8 +17,9 @@ from .prepared import HandleFunction, PreparedCall
 from .views import View
 
 if TYPE_CHECKING:
-    from ..ir.graph import Attributes
+    from ..ir.graph import Attributes, SourceSpan
     from ..op import Op
+    from .prepared import Handle
 
 __all__ = [
     "Alias",
@@ -66,7 +67,7 @@ class Step:
     op: Op | None = None
     types: tuple[TensorType | HostType | None, ...] = ()
     attributes: Attributes = dataclasses.field(default_factory=dict)
-    spans: tuple[Any, ...] = ()
+    spans: tuple[SourceSpan, ...] = ()
     views: Mapping[int, View] = dataclasses.field(default_factory=dict)
 
     def with_run(self, run: HandleFunction) -> Step:
@@ -186,7 +187,7 @@ class Program:
 
     instructions: tuple[Instruction, ...]
     params: tuple[int, ...]
-    constants: Mapping[int, Any]
+    constants: Mapping[int, Handle]
     hosts: Mapping[int, HostType]
     sizes: Sequence[int]
     places: Sequence[int]

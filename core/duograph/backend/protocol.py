@@ -105,7 +105,7 @@ class Backend:
     host_fallback: str = "off"
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
-    decompositions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
+    decompositions: Mapping[str, Callable[..., object]] = MappingProxyType({})
     passes: Sequence[Callable[[Graph], Graph]] = ()
 
     def available(self) -> str | None:
@@ -280,7 +280,7 @@ class Backend:
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
-    ) -> Any:
+    ) -> object:
         """Return a DLPack capsule that shares the memory of a buffer and keeps its handle alive.
 
         `stream` and `max_version` are those of the protocol's ``__dlpack__``: work that the

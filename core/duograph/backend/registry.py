@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.metadata
 import os
 import traceback
 import warnings
@@ -34,7 +35,7 @@ from .plugin_checks import (
 from .protocol import SEAM_VERSION, Backend, BackendSpec
 
 if TYPE_CHECKING:
-    import importlib.metadata
+    from threading import RLock
 
 __all__ = [
     "Entry",
@@ -70,7 +71,7 @@ class Entry:
     backend: Backend | None = None
     problem: str | None = None
     broken: bool = False
-    lock: Any = dataclasses.field(default_factory=new_lock)
+    lock: RLock = dataclasses.field(default_factory=new_lock)
 
     @property
     def origin(self) -> str:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
 from .._locks import new_lock
 
@@ -42,7 +42,7 @@ def shown_on_terminal(name: str) -> Iterator[None]:
         thread.join()
 
 
-def _write(stream: TextIO, name: str, running: Any) -> None:
+def _write(stream: TextIO, name: str, running: threading.RLock) -> None:
     began = time.monotonic()
     if running.acquire(timeout=_DELAY):
         return

@@ -187,7 +187,7 @@ def _loop(
     rest = template[n_params:]
     out0 = outputs[0] if outputs else -1
 
-    def run(*handles: Handle) -> Any:
+    def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         if further:
             env = [*handles[:n_params], *rest]
             for i, v in zip(further, handles[n_params:], strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import collections
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..ranks.world import world
 from ..types import Device, TensorType
 
 if TYPE_CHECKING:
+    from ..backend.prepared import Handle
     from ..ir.graph import Attributes
 
 __all__ = ["fallback", "fallback_counts", "host_call", "kernel"]
@@ -89,7 +90,7 @@ def fallback(
         )
     run = host_call(backend, op, types, attributes, device, results)
 
-    def counted(*handles: Any) -> Any:
+    def counted(*handles: Handle) -> Handle | tuple[Handle, ...]:
         with _lock:
             fallback_counts[key] += 1
         return run(*handles)
@@ -115,7 +116,7 @@ def host_call(
     if op.effects == (Communicates(),):
         return _collective_call(op, types, attributes, device, results)
 
-    def run(*handles: Any) -> Any:
+    def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         arrays = [
             None if t is None else from_device(backend, h, t.shape, t.dtype.np, device.index)
             for h, t in zip(handles, types, strict=True)
@@ -149,7 +150,7 @@ def _collective_call(
     place = device.name, device.index
     single = len(results) == 1
 
-    def run(*handles: Any) -> Any:
+    def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         group = world().groups.get(attributes["group"])
         arrays = [
             None if t is None else operand(group, place, h, t)

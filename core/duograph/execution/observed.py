@@ -7,7 +7,7 @@ as a whole, while they lower for observers. Nothing here changes what a program 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..ir.graph import Graph
 from ..types import Device, TensorType
 from .control import CONTROL_OPS
 from .optional_methods import answer
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["timed_program", "watched_graph", "watched_steps"]
 
@@ -74,12 +77,14 @@ def timed_program(
     kernels = np.array([w.kind != "host" for w in works], bool)
     all_kernels = bool(kernels.all())
 
-    def report(times: Any) -> None:
+    def report(times: Array) -> None:
         take = state.take_program
         if take is not None:
             take(works, times if all_kernels else times[kernels[times[:, 0]]])
 
-    def observed(handles: Sequence[Handle], donated: Sequence[bool] = ()) -> Any:
+    def observed(
+        handles: Sequence[Handle], donated: Sequence[bool] = ()
+    ) -> Handle | tuple[Handle, ...]:
         if state.take_program is None:
             return run(handles, donated)
         return timed(handles, donated, report)

@@ -335,7 +335,7 @@ class HostConstant:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def _key(self) -> Hashable:
@@ -398,7 +398,7 @@ class HostCall:
 
     __slots__ = ("function", "name")
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., object], name: str) -> None:
         self.function = function
         self.name = name
 

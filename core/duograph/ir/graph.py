@@ -158,7 +158,7 @@ class NamedGraph:
         self.graph: Graph | None = None
         self.result_types = result_types
         self.effects: frozenset[Effect] = frozenset()
-        self.lowered: dict[Hashable, Any] = {}
+        self.lowered: dict[Hashable, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"@{self.name}"

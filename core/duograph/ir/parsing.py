@@ -272,7 +272,7 @@ class _Scope:
         if op is None:
             raise ValueError(f"there is no op {op_name!r}")
         operands: list[int | None] = []
-        given: dict[str, Any] = {}
+        given: dict[str, object] = {}
         for item in _split(inside):
             if item == "none":
                 operands.append(None)

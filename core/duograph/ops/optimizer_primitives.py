@@ -95,8 +95,10 @@ def _adam_delta(
     return -(rate * top / (sqrt(v) + eps)), m, v
 
 
-def _ftrl(var: Tensor, accum: Tensor, linear: Tensor, g: Tensor, lr: Number, l1: Number, l2: Number, power: Number,
-          shrinkage: Number = 0.0) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+def _ftrl(
+    var: Tensor, accum: Tensor, linear: Tensor, g: Tensor, lr: Number, l1: Number, l2: Number,
+    power: Number, shrinkage: Number = 0.0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     shrunk_gradient = g + 2.0 * shrinkage * var
     new = accum + square(g)
     high, low = new ** (-power), accum ** (-power)
@@ -118,8 +120,10 @@ def _adadelta(
     return var - lr * step, accum, update * rho + square(step) * (1.0 - rho)
 
 
-def _rmsprop(var: Tensor, ms: Tensor, mom: Tensor, lr: Number, g: Tensor, rho: Number, momentum: Number, eps: Number,
-             mean: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+def _rmsprop(
+    var: Tensor, ms: Tensor, mom: Tensor, lr: Number, g: Tensor, rho: Number, momentum: Number,
+    eps: Number, mean: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     ms = ms * rho + square(g) * (1.0 - rho)
     below = ms + eps if mean is None else ms - square(mean) + eps
     mom = mom * momentum + lr * g / sqrt(below)

@@ -169,7 +169,7 @@ class Rewriter:
 
     # ---- for the functions of rules -----------------------------------------------------------
 
-    def call(self, op: Op, *operands: GraphValue | None, **attributes: Any) -> Any:
+    def call(self, op: Op, *operands: GraphValue | None, **attributes: object) -> Any:
         """Append an op call to the new graph, or what the rewrite rules replace it by.
 
         Returns the symbolic result, or a tuple of them for an op with several.

@@ -54,7 +54,12 @@ class _ScalarBuilder:
         made.expression = expression
         return made
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: Attributes) -> Any:
+    def apply(
+        self,
+        op: Op,
+        operands: tuple[Any, ...],
+        attributes: Attributes,
+    ) -> ScalarTensor:
         if op.name == "fill":
             return self.tensor(self.s.const(attributes["value"], attributes["dtype"]))
         first = op.promote_from

@@ -57,7 +57,7 @@ class GridBackend(Backend):
     kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
 
     def __init__(self) -> None:
-        self._modules: weakref.WeakKeyDictionary[GridDevice, dict[str, Any]] = (
+        self._modules: weakref.WeakKeyDictionary[GridDevice, dict[str, object]] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -174,7 +174,7 @@ class GridBackend(Backend):
         watched = any(RECORD in launch.buffers for launch in plan.launches)
         last = (self.record(device).handle,) if watched else ()
 
-        def general(*operands: Handle) -> Any:
+        def general(*operands: Handle) -> Handle | tuple[Handle, ...]:
             made = [allocate(nbytes, name) for nbytes in sizes]
             handles = [*operands, *made, *last]
             for run, places in steps:
@@ -218,7 +218,7 @@ class GridBackend(Backend):
             device.record = IndexRecord(handle, device.copy_out, fitting(device, clearing))
         return device.record
 
-    def module(self, device: GridDevice, name: str, text: str) -> Any:
+    def module(self, device: GridDevice, name: str, text: str) -> object:
         """Return the compiled module of the kernel source `text`, built for a device at first use.
 
         `name` is the op's, for errors.

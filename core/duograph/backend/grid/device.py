@@ -29,7 +29,7 @@ __all__ = ["GridDevice", "GroupTooLargeError", "Launch", "Plan", "Scalar", "fitt
 T = TypeVar("T")
 
 # A kernel argument other than a buffer: its dtype and its value.
-Scalar = tuple[DType, Any]
+Scalar = tuple[DType, object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +109,7 @@ class GridDevice:
     record: IndexRecord | None = None
     tiles: Tiles | GroupTiles | None = None
 
-    def build(self, source: str) -> Any:
+    def build(self, source: str) -> object:
         """Compile a kernel source, prelude included. `GridBackend` caches the result by source.
 
         Raises:

@@ -532,7 +532,12 @@ def _register(op: str, name: str) -> None:
 
     @kernel(op)
     def builder(
-        device: GridDevice, types: Types, results: Types, *, axis: Any, keepdims: bool
+        device: GridDevice,
+        types: Types,
+        results: Types,
+        *,
+        axis: Any,
+        keepdims: bool,
     ) -> Plan | None:
         (x,) = types
         axes = range(len(x.shape)) if axis is None else axis
