@@ -49,6 +49,7 @@ from .queues import Queues, StreamTimer
 from .staging import LARGEST
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from duograph.host_arrays import Array
     from duograph.ir.graph import Attributes
 
@@ -250,7 +251,7 @@ class Cuda(GridBackend):
     # ---- copies, DLPack -------------------------------------------------------------------------
 
     def copy_between(
-        self, handle: Memory, shape: Shape, dtype: Any, source_id: int, target_id: int
+        self, handle: Memory, shape: Shape, dtype: npt.DTypeLike, source_id: int, target_id: int
     ) -> Memory:
         return exchange.copied(self.device(source_id), handle, self.device(target_id))
 
@@ -272,7 +273,7 @@ class Cuda(GridBackend):
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
-    ) -> Any:
+    ) -> object:
         device, kind = self.device(device_id), self.dlpack_kinds[0]
         return exchange.capsule(device, handle, shape, dtype, stream, max_version, kind)
 

@@ -75,11 +75,13 @@ def copied(source: CudaDevice, handle: Memory, target: CudaDevice) -> Memory:
 class Download:
     """A copy of a buffer to page-locked memory of the host that may still be under way."""
 
-    def __init__(self, device: CudaDevice, handle: Memory, shape: Shape, dtype: Any) -> None:
+    def __init__(
+        self, device: CudaDevice, handle: Memory, shape: Shape, dtype: np.dtype[np.generic]
+    ) -> None:
         self.device = device
         self.handle = handle
         self.out = np.empty(shape, dtype)
-        self.place: tuple[int, int, Any] | None = None
+        self.place: tuple[int, int, object] | None = None
         if self.out.nbytes:
             with device.lock:
                 device.counts["copies_out"] += 1
@@ -140,7 +142,7 @@ def capsule(
     stream: int | None,
     max_version: tuple[int, int] | None,
     kind: int,
-) -> Any:
+) -> object:
     """Return a DLPack capsule of a buffer; `stream` waits for the work that computes its value.
 
     A value in the buffer of a captured program, which will write there again, moves to memory of
