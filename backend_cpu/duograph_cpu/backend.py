@@ -141,7 +141,7 @@ class CPU(Backend):
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
-    ) -> Any:
+    ) -> object:
         """Return a DLPack capsule that shares a buffer's bytes and keeps its handle alive."""
         array = self.copy_out(handle, shape, dtype, device_id)
         return capsule_of(array, max_version=max_version)
