@@ -14,7 +14,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..tensor import Tensor
 from ..types import Device, TensorType
 
 if TYPE_CHECKING:
+    from ..backend.prepared import Handle
     from ..host_arrays import Array
 
 __all__ = ["CASES", "DEVICE_CASES", "check", "check_device", "main"]
@@ -158,11 +159,11 @@ class OnDevice:
         self.d, self.rank, self.size, self.device = d, comm.rank, comm.size, device
         self.backend = registry.backend(device.name)
 
-    def put(self, array: Bytes) -> Any:
+    def put(self, array: Bytes) -> Handle:
         """Return the handle of a copy of an array."""
         return to_device(self.backend, np.ascontiguousarray(array), self.device.index)
 
-    def get(self, handle: Any, n: int, dtype: DType | None = None) -> Bytes:
+    def get(self, handle: Handle, n: int, dtype: DType | None = None) -> Bytes:
         """Return n elements behind a handle; None: bytes."""
         kind = np.dtype(np.uint8) if dtype is None else dtype.np
         return from_device(self.backend, handle, (n,), kind, self.device.index)
@@ -193,7 +194,7 @@ def _device_exchange(on: OnDevice, n: int) -> None:
     x = on.put(np.concatenate([_own(on.rank, count(on.rank, s), s) for s in ranks]))
     out = on.d.allocate(sum(receives))
 
-    def parts(handle: Any, lengths: Sequence[int]) -> list[Part]:
+    def parts(handle: Handle, lengths: Sequence[int]) -> list[Part]:
         begins = [sum(lengths[:r]) for r in ranks]
         return [
             part
@@ -206,7 +207,7 @@ def _device_exchange(on: OnDevice, n: int) -> None:
     _same(on.get(out, sum(receives)), np.concatenate(expected))
 
 
-_RESULTS: dict[str, Callable[..., Any]] = {
+_RESULTS: dict[str, Callable[..., Array]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ __all__ = ["difference_of", "printed_words", "same_words", "snapshot", "without_
 _LOCATION = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
 
 
-def snapshot(value: Any) -> Any:
+def snapshot(value: object) -> Any:
     """Copy a nested value to arrays and Python objects, so that it can be compared later.
 
     Tensors and arrays become pairs ("Tensor", array) and ("array", array).

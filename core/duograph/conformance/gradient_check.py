@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GradientCheck", "check_gradient"]
 
-TensorFunction: TypeAlias = Callable[..., Any]
+TensorFunction: TypeAlias = Callable[..., object]
 
 MODES = ("eager", "compiled")
 _ORDINAL = {1: "first", 2: "second"}
@@ -135,7 +135,7 @@ def _leaves(value: object) -> list[object]:
     return [value]
 
 
-def _filled(value: Any, leaves: Iterator[object]) -> Any:
+def _filled(value: object, leaves: Iterator[object]) -> Any:
     """Return a copy of the nested containers in `value` with other leaves in order."""
     if isinstance(value, dict):
         return {k: _filled(v, leaves) for k, v in value.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from duograph import nn, ops
 
 if TYPE_CHECKING:
     from ..host_arrays import Array
+    from ..parameter import Parameter
 
 __all__ = ["MODELS", "Model"]
 
@@ -35,7 +36,7 @@ class Model:
 
     network: Callable[[], nn.Cell]
     data: Callable[[], list[Array]]
-    optimizer: Callable[[Sequence[Any]], nn.Optimizer]
+    optimizer: Callable[[Sequence[Parameter]], nn.Optimizer]
     steps: int
     below: float = 0.5
 
