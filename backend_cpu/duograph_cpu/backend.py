@@ -11,7 +11,7 @@ import functools
 import os
 import platform
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
@@ -41,6 +41,7 @@ from .native_program import link
 from .storage import storage_cast
 
 if TYPE_CHECKING:
+    from duograph.backend.dlpack import Exporter
     from duograph.backend.health import Finding
     from duograph.backend.prepared import LinkedProgram
     from duograph.backend.program import Program
@@ -147,7 +148,7 @@ class CPU(Backend):
         return capsule_of(array, max_version=max_version)
 
     def from_dlpack(
-        self, source: Any, device_id: int, copy: bool
+        self, source: Exporter, device_id: int, copy: bool
     ) -> tuple[CData, Shape, np.dtype[np.generic]]:
         """Return (handle, shape, dtype) of memory of the host, shared if that is possible."""
         array = array_of(source)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits
@@ -50,6 +50,7 @@ from .staging import LARGEST
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from duograph.backend.dlpack import Exporter
     from duograph.host_arrays import Array
     from duograph.ir.graph import Attributes
 
@@ -278,7 +279,7 @@ class Cuda(GridBackend):
         return exchange.capsule(device, handle, shape, dtype, stream, max_version, kind)
 
     def from_dlpack(
-        self, source: Any, device_id: int, copy: bool
+        self, source: Exporter, device_id: int, copy: bool
     ) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
         return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
 
@@ -299,7 +300,7 @@ class Cuda(GridBackend):
             with self._lock:
                 found = self._open.get(device_id)
                 if found is None:
-                    count: Any = self.driver().call("cuDeviceGetCount")
+                    count: int = self.driver().call("cuDeviceGetCount")
                     if not 0 <= device_id < count:
                         raise DeviceError(
                             f"{self.name}: got device_id {device_id}; there are {count} devices"

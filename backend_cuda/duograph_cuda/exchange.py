@@ -20,6 +20,7 @@ from duograph.types import TensorType
 from ._native import Memory
 
 if TYPE_CHECKING:
+    from duograph.backend.dlpack import Exporter
     from duograph.host_arrays import Array
 
     from .backend import Cuda
@@ -181,7 +182,7 @@ class _Borrowed:
 
 
 def imported(
-    backend: Cuda, source: Any, device: CudaDevice, copy: bool, kinds: tuple[int, ...]
+    backend: Cuda, source: Exporter, device: CudaDevice, copy: bool, kinds: tuple[int, ...]
 ) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
     """Return (handle, shape, dtype) of another library's memory on a device, or None.
 

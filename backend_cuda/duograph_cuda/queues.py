@@ -28,7 +28,7 @@ NOT_READY = 600
 class _Stream:
     """A stream of a device; another one may use the driver's stream afterwards."""
 
-    def __init__(self, queues: Queues, handle: object) -> None:
+    def __init__(self, queues: Queues, handle: Any) -> None:
         self.queues = queues
         self.handle = handle
 
@@ -39,7 +39,7 @@ class _Stream:
 class _Event:
     """An event of a device; the driver's event is destroyed later, when that is safe."""
 
-    def __init__(self, queues: Queues, handle: object) -> None:
+    def __init__(self, queues: Queues, handle: Any) -> None:
         self.queues = queues
         self.handle = handle
 
@@ -124,15 +124,15 @@ class Queues(Streams):
         """The driver's stream of this thread."""
         return self._handle(self._local.stream)
 
-    def use_stream(self, stream: Any) -> None:
+    def use_stream(self, stream: _Stream | None) -> None:
         self._local.stream = stream
         self.device.gate.choose(0 if stream is None else int(stream.handle), threading.get_ident())
 
-    def synchronize_stream(self, stream: Any) -> None:
+    def synchronize_stream(self, stream: _Stream | None) -> None:
         self._check("cuStreamSynchronize", self._handle(stream))
         self._look()
 
-    def query_stream(self, stream: Any) -> bool:
+    def query_stream(self, stream: _Stream | None) -> bool:
         return self._finished("cuStreamQuery", self._handle(stream))
 
     def _finished(self, name: str, handle: object) -> bool:
@@ -153,7 +153,7 @@ class Queues(Streams):
         """Record a timed event behind the work so far of this thread's stream; return it."""
         return self.record_event(self._local.stream, True)
 
-    def record_event(self, stream: Any, timing: bool) -> _Event:
+    def record_event(self, stream: _Stream | None, timing: bool) -> _Event:
         while self.old_events:
             self._check("cuEventDestroy", self.old_events.pop())
         flags = 0 if timing else self.device.no_timing
@@ -161,7 +161,7 @@ class Queues(Streams):
         self._check("cuEventRecord", event.handle, self._handle(stream))
         return event
 
-    def wait_event(self, stream: Any, event: _Event) -> None:
+    def wait_event(self, stream: _Stream | None, event: _Event) -> None:
         self._check("cuStreamWaitEvent", self._handle(stream), event.handle, 0)
 
     def synchronize_event(self, event: _Event) -> None:

@@ -30,6 +30,7 @@ from .placement import check_dtype
 from .types import Device, TensorType
 
 if TYPE_CHECKING:
+    from .backend.dlpack import Exporter
     from .host_arrays import Array
 
 __all__ = ["Shared", "copied", "copied_out_later", "imported"]
@@ -207,7 +208,7 @@ class Shared:
         return np.array(from_device(self.backend, self.held, type_.shape, type_.dtype.np, index))
 
 
-def imported(source: object, where: tuple[int, int]) -> tuple[TensorType, Handle]:
+def imported(source: Exporter, where: tuple[int, int]) -> tuple[TensorType, Handle]:
     """Return the type and a buffer of the memory of an object with ``__dlpack__``.
 
     The buffer is on the current device if that has the memory, else on the first device that does.
@@ -237,7 +238,7 @@ def imported(source: object, where: tuple[int, int]) -> tuple[TensorType, Handle
 
 
 def _imported_to(
-    device: Device, source: object, where: tuple[int, int]
+    device: Device, source: Exporter, where: tuple[int, int]
 ) -> tuple[TensorType, Handle] | None:
     """Return what `imported` does, on a given device; None if that cannot use the memory."""
     backend = registry.backend(device.name)

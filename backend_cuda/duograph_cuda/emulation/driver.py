@@ -289,7 +289,7 @@ class EmulatedDriver:
 
         return (CUresult(self.streams.put(stream, move)),)
 
-    def cuMemcpyHtoDAsync(self, target: int, source: Any, nbytes: int, stream: int) -> Answer:
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuMemcpyHtoDAsync")
         if source in self.pinned:

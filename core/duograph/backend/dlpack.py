@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..errors import ArgumentError, DTypeError
 if TYPE_CHECKING:
     from ..host_arrays import Array
 
-__all__ = ["HOST", "array_at", "array_of", "capsule_of", "device_of", "source_of"]
+__all__ = ["HOST", "Exporter", "array_at", "array_of", "capsule_of", "device_of", "source_of"]
 
 # DLPack's device type and number of the memory of the host.
 HOST = (1, 0)
@@ -30,6 +30,15 @@ _KINDS = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
 _VERSIONED, _UNVERSIONED = b"dltensor_versioned", b"dltensor"
 # Bytes before the DLTensor in a versioned structure: version, context, deleter, flags.
 _LEAD = 32
+
+
+class Exporter(Protocol):
+    """Interface of an object that shares its memory through DLPack's protocol of Python."""
+
+    @property
+    def __dlpack__(self) -> Callable[..., object]: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 class _DLTensor(ctypes.Structure):
@@ -148,7 +157,7 @@ class _Once:
         return self.capsule
 
 
-def source_of(value: Any) -> Any:
+def source_of(value: Any) -> Exporter:
     """Return an object with ``__dlpack__`` and ``__dlpack_device__``: `value`, or its wrapper.
 
     Raises:
@@ -159,7 +168,7 @@ def source_of(value: Any) -> Any:
     return _Once(value)
 
 
-def device_of(source: Any) -> tuple[int, int]:
+def device_of(source: Exporter) -> tuple[int, int]:
     """Return DLPack's type and number of the device where the memory of `source` is."""
     kind, number = source.__dlpack_device__()
     return int(kind), int(number)
@@ -172,7 +181,7 @@ class _Lent:
     changes it back.
     """
 
-    def __init__(self, source: Any, stream: int | None) -> None:
+    def __init__(self, source: Exporter, stream: int | None) -> None:
         self.source = source
         self.stream = {} if stream is None else {"stream": stream}
         self.restore: Callable[[], None] = lambda: None
@@ -223,7 +232,7 @@ def _dtype_of(found: _DLTensor) -> np.dtype[np.generic]:
     )
 
 
-def array_of(source: Any, device: tuple[int, int] = HOST, stream: int | None = None) -> Array:
+def array_of(source: Exporter, device: tuple[int, int] = HOST, stream: int | None = None) -> Array:
     """Return an array over the memory of an object with ``__dlpack__``; it keeps that alive.
 
     The array may have strides, and may be read-only. If `device` is not the host, its elements

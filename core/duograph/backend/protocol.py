@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
+    from .dlpack import Exporter
     from .health import Finding
     from .observers import DeviceTimer
     from .program import Program
@@ -293,7 +294,7 @@ class Backend:
         raise BufferError(f"{self.name}: its memory has no DLPack")
 
     def from_dlpack(
-        self, source: Any, device_id: int, copy: bool
+        self, source: Exporter, device_id: int, copy: bool
     ) -> tuple[Handle, tuple[int, ...], np.dtype[np.generic]] | None:
         """Return (handle, shape, dtype) of the memory of an object with ``__dlpack__``.
 

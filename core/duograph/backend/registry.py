@@ -35,7 +35,7 @@ from .plugin_checks import (
 from .protocol import SEAM_VERSION, Backend, BackendSpec
 
 if TYPE_CHECKING:
-    from threading import RLock
+    from .._locks import ReentrantLock
 
 __all__ = [
     "Entry",
@@ -71,7 +71,7 @@ class Entry:
     backend: Backend | None = None
     problem: str | None = None
     broken: bool = False
-    lock: RLock = dataclasses.field(default_factory=new_lock)
+    lock: ReentrantLock = dataclasses.field(default_factory=new_lock)
 
     @property
     def origin(self) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["KeepsState"]
 
 Own = TypeVar("Own", bound="KeepsState")
-_NO_HOOKS: Mapping[int, Any] = {}
+_NO_HOOKS: Mapping[int, Callable[..., object]] = {}
 
 
 class KeepsState:
@@ -36,7 +36,7 @@ class KeepsState:
     _buffers: Members[Tensor]
     _transient: set[str]
     # made when the first hook is registered; most Cells have none
-    _state_hooks: dict[str, OrderedDict[int, Any]]
+    _state_hooks: dict[str, OrderedDict[int, Callable[..., object]]]
 
     # ---- buffers --------------------------------------------------------------------------------
 
@@ -142,7 +142,9 @@ class KeepsState:
         return add_hook(own.setdefault(kind, OrderedDict()), hook)
 
     def _hooks_of(self, kind: str) -> list[Callable[..., object]]:
-        hooks: Mapping[int, Any] = self.__dict__.get("_state_hooks", {}).get(kind, _NO_HOOKS)
+        hooks: Mapping[int, Callable[..., object]] = self.__dict__.get("_state_hooks", {}).get(
+            kind, _NO_HOOKS
+        )
         return list(hooks.values())
 
     def state_dict(

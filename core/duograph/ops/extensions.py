@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import Any
 
 from ..backend import added_kernels
 from ..backend.added_kernels import KernelSpec
@@ -18,7 +17,7 @@ from ..op import OPS, Op, rules_changed
 
 __all__ = ["add_kernels", "check", "check_backend", "remove_kernels", "withdraw"]
 
-Rules = Mapping[str, Callable[..., Any]]
+Rules = Mapping[str, Callable[..., object]]
 
 
 def check(module: ModuleType) -> Callable[[], None]:

@@ -173,7 +173,7 @@ class MultitypeFuncGraph:
 
         return decorate
 
-    def find(self, args: Sequence[Any]) -> Function:
+    def find(self, args: Sequence[object]) -> Function:
         """Return the last registered function whose argument types match these arguments.
 
         Raises:

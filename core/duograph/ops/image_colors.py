@@ -6,8 +6,7 @@ and run eagerly, on the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -127,7 +126,7 @@ class AdjustSaturation(Primitive):
 # ---- sizes ---------------------------------------------------------------------------------------
 
 
-def _sizes(size: Any) -> tuple[int, ...]:
+def _sizes(size: Tensor | Sequence[int]) -> tuple[int, ...]:
     return tuple(size.tolist()) if isinstance(size, Tensor) else tuple(size)
 
 
@@ -143,7 +142,7 @@ class ResizeNearestNeighborV2(Primitive):
             )
         self.align_corners, self.half_pixel_centers = align_corners, half_pixel_centers
 
-    def __call__(self, x: Tensor, size: object) -> Tensor:
+    def __call__(self, x: Tensor, size: Tensor | Sequence[int]) -> Tensor:
         """Resize images (N, C, H, W) to `size`, a pair (height, width), by nearest neighbours."""
         return interpolate(x, _sizes(size), mode="nearest")
 
@@ -160,7 +159,7 @@ class ResizeLinear1D(Primitive):
             )
         self.coordinate_transformation_mode = coordinate_transformation_mode
 
-    def __call__(self, x: Tensor, size: object) -> Tensor:
+    def __call__(self, x: Tensor, size: Tensor | Sequence[int]) -> Tensor:
         """Resize signals (N, C, L) to the length `size` by linear interpolation."""
         corners = self.coordinate_transformation_mode == "align_corners"
         return interpolate(x, _sizes(size), mode="linear", align_corners=corners)
@@ -210,7 +209,11 @@ class CheckNumerics(Primitive):
 
 
 def _chosen(
-    overlaps: Callable[[int, int], Any], scores: Array, most: int, limit: float, least: float
+    overlaps: Callable[[int, int], float | Array],
+    scores: Array,
+    most: int,
+    limit: float,
+    least: float,
 ) -> Array:
     """Select boxes by non-maximum suppression; return their int32 indices, the best first.
 

@@ -523,7 +523,7 @@ def _tensor_select(
     self: Tensor,
     *args: Any,
     dim: int | None = None,
-    index: Any = None,
+    index: object = None,
     condition: Tensor | None = None,
     y: object = None,
 ) -> Tensor:

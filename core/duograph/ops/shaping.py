@@ -406,7 +406,9 @@ def _tensor_transpose(
 
 
 @tensor_method("permute")
-def _tensor_permute(self: Tensor, *axis: Any, dims: int | Sequence[int] | None = None) -> Tensor:
+def _tensor_permute(
+    self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
     """Permute the axes, given one by one, as a tuple or as `dims`. See `ops.permute`."""
     return permute(self, one_tuple("permute", "axis", axis) if dims is None else dims)
 

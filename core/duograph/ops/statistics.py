@@ -83,7 +83,7 @@ def var(
     axis: int | Sequence[int] | None = None,
     ddof: int = 0,
     keepdims: object = False,
-    **dim: Any,
+    **dim: object,
 ) -> Tensor:
     """Variance over axes (`mindspore.ops.var`).
 
@@ -119,7 +119,7 @@ def std(
     axis: int | Sequence[int] | None = None,
     ddof: int = 0,
     keepdims: object = False,
-    **dim: Any,
+    **dim: object,
 ) -> Tensor:
     """Standard deviation over axes (`mindspore.ops.std`).
 

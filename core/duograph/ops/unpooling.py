@@ -248,7 +248,7 @@ def fractional_max_pool2d(
     input: Tensor, kernel_size: Ints, output_size: Ints | None = None,
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Max pooling over windows at random places (`mindspore.ops.fractional_max_pool2d`).
 
     Args:
@@ -280,7 +280,7 @@ def fractional_max_pool3d(
     input: Tensor, kernel_size: Ints, output_size: Ints | None = None,
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """As `fractional_max_pool2d`, of (N, C, D, H, W) (`mindspore.ops.fractional_max_pool3d`).
 
     Examples:

@@ -303,7 +303,7 @@ class Optimizer(Cell):
                 return found.learning_rate if isinstance(found, _IteratorLearningRate) else found
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
-    def get_weight_decay(self) -> Any:
+    def get_weight_decay(self) -> DecayNow:
         """Return this step's weight decay: a Tensor, or a tuple with one per Parameter."""
         decay = self._decay_now()
         several = decay if isinstance(decay, tuple) else (decay,)
