@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from ._tensor_methods import TensorMethods
     from .backend.prepared import Handle
+    from .dtype import DTypeLike
 else:
     TensorMethods = object  # the methods are installed from the op table
 
@@ -116,9 +117,9 @@ class Tensor(TensorMethods):
     def __init__(
         self,
         input_data: object = None,
-        dtype: object = None,
-        shape: object = None,
-        init: object = None,
+        dtype: DTypeLike | None = None,
+        shape: int | Sequence[int | Symbol | None] | None = None,
+        init: Initializer | str | float | None = None,
         const_arg: bool = False,
         device: str | None = None,
     ) -> None:
@@ -653,9 +654,9 @@ def check_data_options(data: tuple[int, ...], shape: object, init: object) -> No
 
 def tensor(
     input_data: object = None,
-    dtype: object = None,
-    shape: object = None,
-    init: object = None,
+    dtype: DTypeLike | None = None,
+    shape: int | Sequence[int | Symbol | None] | None = None,
+    init: Initializer | str | float | None = None,
     const_arg: bool = False,
     device: str | None = None,
 ) -> Tensor:

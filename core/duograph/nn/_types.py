@@ -5,7 +5,7 @@ Imported by the modules of `nn` for annotations only. It must not import `nn.cel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..common.initializer import Initializer
@@ -25,6 +25,6 @@ Ints: TypeAlias = "int | Sequence[int]"  # one int for all spatial axes, or one 
 Axis: TypeAlias = "int | Sequence[int] | None"
 Init: TypeAlias = "Initializer | Tensor | str | float | None"
 Activation: TypeAlias = "str | Callable[[Tensor], Tensor] | None"  # a Cell is callable
-Params: TypeAlias = "Iterable[Parameter] | Iterable[dict[str, object]]"  # or parameter groups
+Params: TypeAlias = "Iterable[Parameter] | Iterable[Mapping[str, object]]"  # or parameter groups
 Rate: TypeAlias = "float | Tensor | Iterable[float] | Cell"  # a Cell is a LearningRateSchedule
 Decay: TypeAlias = "float | Cell"

@@ -241,7 +241,9 @@ def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     "RepeatInterleaveInt()(input, repeats, dim=None, output_size=None)",
     "RepeatInterleaveTensor()(input, repeats, dim=None, output_size=None)",
 )
-def _repeat(input: Tensor, repeats: object, dim: int | None, output_size: int | None) -> Tensor:
+def _repeat(
+    input: Tensor, repeats: Tensor | int | Sequence[int], dim: int | None, output_size: int | None
+) -> Tensor:
     out = repeat_interleave(input, repeats, dim)
     at = 0 if dim is None else dim
     if output_size is not None and out.shape[at] != output_size:

@@ -29,6 +29,7 @@ __all__ = [
 
 Number: TypeAlias = int | float
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 def _of_two(
@@ -134,7 +135,7 @@ def tuple_setitem(x: tuple[object, ...], index: int, value: object) -> tuple[obj
     return (*x[:at], value, *x[at + 1 :])
 
 
-def list_setitem(x: list[object], index: int, value: object) -> list[object]:
+def list_setitem(x: list[Item], index: int, value: object) -> list[object]:
     """Return a copy of the list with another item at `index`.
 
     Raises:
@@ -143,12 +144,12 @@ def list_setitem(x: list[object], index: int, value: object) -> list[object]:
     return list(tuple_setitem(tuple(x), index, value))
 
 
-def dict_getitem(x: dict[object, Item], key: object) -> Item:
+def dict_getitem(x: dict[Key, Item], key: Key) -> Item:
     """Return ``x[key]``."""
     return x[key]
 
 
-def dict_setitem(x: dict[object, object], key: object, value: object) -> dict[object, object]:
+def dict_setitem(x: dict[Key, Item], key: Key, value: Item) -> dict[Key, Item]:
     """Return a copy of the dict with another value of `key`."""
     return {**x, key: value}
 
@@ -158,7 +159,7 @@ def tuple_len(x: tuple[object, ...]) -> int:
     return len(x)
 
 
-def list_len(x: list[object]) -> int:
+def list_len(x: list[Item]) -> int:
     """Return the number of items."""
     return len(x)
 
@@ -168,7 +169,7 @@ def tuple_equal(x: tuple[object, ...], y: tuple[object, ...]) -> bool:
     return x == y
 
 
-def list_equal(x: list[object], y: list[object]) -> bool:
+def list_equal(x: list[Item], y: list[Item]) -> bool:
     """Return whether two lists are equal."""
     return x == y
 
@@ -189,12 +190,12 @@ def tuple_div(x: Sequence[int], y: Sequence[int]) -> tuple[int, ...]:
     return tuple(a // b for a, b in zip(x, y))
 
 
-def in_dict(x: object, y: dict[object, object]) -> bool:
+def in_dict(x: object, y: dict[Key, Item]) -> bool:
     """Return whether `x` is a key of the dict."""
     return x in y
 
 
-def not_in_dict(x: object, y: dict[object, object]) -> bool:
+def not_in_dict(x: object, y: dict[Key, Item]) -> bool:
     """Return whether `x` is no key of the dict."""
     return x not in y
 
