@@ -38,7 +38,7 @@ class GraphFacts:
     def __init__(self) -> None:
         self.heads: list[list[Any]] = []
         self.files: list[str] = []
-        self.named: dict[str, Any] = {}
+        self.named: dict[str, dict[str, object] | None] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[tuple[object, ...], tuple[int, object]] = {}
 

@@ -39,8 +39,8 @@ class Executable(NamedTuple):
 
     run: HandleFunction
     donations: Mapping[int, int] = _NONE
-    run_donating: Callable[[Sequence[bool], Sequence[Handle]], Any] | None = None
-    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
+    run_donating: Callable[[Sequence[bool], Sequence[Handle]], Handle] | None = None
+    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Handle]] | None = None
     invariant: InvariantPart | None = None
     observed: Callable[[], Executable] | None = None
 

@@ -6,14 +6,14 @@ as a whole, while they lower for observers. Nothing here changes what a program 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..backend.observers import DeviceTimer, Work, state, watched
 from ..backend.plugin_checks import shown_value
-from ..backend.prepared import Handle, LinkedProgram
+from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.program import HostStep, Instruction, Step, steps_in
 from ..backend.protocol import Backend
 from ..errors import BackendError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["timed_program", "watched_graph", "watched_steps"]
 
 # From handles and donations to results, as `LinkedProgram.run`.
-Run = Callable[..., Any]
+Run = HandleFunction
 
 
 def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> list[Step]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 from ..dims import text_of
 from ..dtype import DType, bool_, uint32
@@ -251,7 +250,7 @@ def _(operands):
 # ---- numbers on the host ------------------------------------------------------------------------
 
 # Python's own functions: compiled programs compute with host numbers exactly as Python does.
-SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
+SCALAR_FUNCTIONS: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,

@@ -18,6 +18,7 @@ from ..pages import notebook
 from ..types import ValueType
 
 if TYPE_CHECKING:
+    from ..backend.prepared import HandleFunction
     from ..host_arrays import Array
 
 __all__ = [
@@ -158,7 +159,7 @@ class NamedGraph:
         self.graph: Graph | None = None
         self.result_types = result_types
         self.effects: frozenset[Effect] = frozenset()
-        self.lowered: dict[Hashable, Callable[..., Any]] = {}
+        self.lowered: dict[Hashable, HandleFunction] = {}
 
     def __repr__(self) -> str:
         return f"@{self.name}"

@@ -160,7 +160,7 @@ def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
     return made_host_constant(g, HOST_KINDS[kind](array.item()))
 
 
-def fold_to_tensor(g: Rewriter, value: Any, dtype: DType) -> Found | None:
+def fold_to_tensor(g: Rewriter, value: bool | int | float, dtype: DType) -> Found | None:
     """Convert a known Python number to a constant tensor at compile time.
 
     Returns None for complex dtypes, and for integer dtypes unless the number is an int in their

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 from ...dtype import DType, bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
 from ...errors import DTypeError
@@ -50,7 +49,7 @@ _CHEAP = _INFIX | {
 
 
 def trace_scalar(
-    rule: Callable[..., Any],
+    rule: Callable[..., Expr],
     inputs: Sequence[tuple[str, DType]],
     attributes: Mapping[str, object],
     result: DType,
