@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.metadata
 import os
 import traceback
 import warnings
@@ -36,6 +35,8 @@ from .plugin_checks import (
 from .protocol import SEAM_VERSION, Backend, BackendSpec
 
 if TYPE_CHECKING:
+    import importlib.metadata
+
     from .._locks import ReentrantLock
 
 __all__ = [
