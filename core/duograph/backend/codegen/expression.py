@@ -15,7 +15,7 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...dtype import (
     DType,
