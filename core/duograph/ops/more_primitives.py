@@ -7,7 +7,6 @@ signatures over an existing function: nothing here computes anything of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from . import (
     statistics,
 )
 from .activation import silu
+from .arguments import Axis
 from .combinations import clamp
 from .creation import cast, cast_to, fill
 from .creation_functions import one_hot, zeros_like
@@ -42,7 +42,7 @@ from .movement import concat_by, slice_axis
 from .padding import batch_to_space_nd
 from .primitive import Primitive, primitive
 from .repeating import repeat_interleave
-from .scattering import scatter, tensor_scatter_elements
+from .scattering import Index, Source, scatter, tensor_scatter_elements
 from .segments import (
     unsorted_segment_max,
     unsorted_segment_min,
@@ -51,10 +51,7 @@ from .segments import (
 )
 from .shape_primitives import reduce_sum, reshape_to, transpose_by
 from .softmax_ops import log_softmax
-
-if TYPE_CHECKING:
-    from .arguments import Axis
-    from .scattering import Source
+from .windows import Ints
 
 __all__ = [
     "Einsum", "Median", "OneHotExt", "RmsNorm", "SegmentMax", "SegmentMean", "SegmentMin",
@@ -150,9 +147,7 @@ class SquareSumAll(Primitive):
 
 
 @primitive("ReduceStd(axis=(), unbiased=True, keep_dims=False)(input_x)")
-def _reduce_std(
-    input: Tensor, axis: Axis, unbiased: bool, keep_dims: bool
-) -> tuple[Tensor, Tensor]:
+def _reduce_std(input: Tensor, axis: Axis, unbiased: bool, keep_dims: bool) -> tuple[Tensor, ...]:
     dims = None if isinstance(axis, (tuple, list)) and not axis else axis
     found = statistics.std_mean(input, dims, int(unbiased), keep_dims)
     return found[0], found[1]
@@ -241,9 +236,7 @@ def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     "RepeatInterleaveInt()(input, repeats, dim=None, output_size=None)",
     "RepeatInterleaveTensor()(input, repeats, dim=None, output_size=None)",
 )
-def _repeat(
-    input: Tensor, repeats: Tensor | int | Sequence[int], dim: int | None, output_size: int | None
-) -> Tensor:
+def _repeat(input: Tensor, repeats: Index, dim: int | None, output_size: int | None) -> Tensor:
     out = repeat_interleave(input, repeats, dim)
     at = 0 if dim is None else dim
     if output_size is not None and out.shape[at] != output_size:
@@ -297,11 +290,7 @@ def _bucketize(input: Tensor, boundaries: Sequence[float]) -> Tensor:
 
 
 @primitive("BatchToSpaceNDV2()(input_x, block_shape, crops)")
-def _batch_to_space(
-    input: Tensor,
-    block_shape: int | Sequence[int] | Tensor,
-    crops: Sequence[Sequence[int]] | Tensor,
-) -> Tensor:
+def _batch_to_space(input: Tensor, block_shape: Index, crops: Tensor | Sequence[Ints]) -> Tensor:
     sizes = block_shape.tolist() if isinstance(block_shape, Tensor) else block_shape
     cut = crops.tolist() if isinstance(crops, Tensor) else crops
     return batch_to_space_nd(input, sizes, cut)
