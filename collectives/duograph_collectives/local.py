@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from duograph.backend.collectives import Buffer, CollectivesSpec, Communicator, Request
@@ -26,10 +26,9 @@ from duograph.random_state import Generator, default_generator
 from duograph.ranks.world import World
 from duograph.runtime_state import runtime_state, thread_state
 
-if TYPE_CHECKING:
-    from duograph.execution.eager_calls import Result
-
 __all__ = ["duograph_collectives", "run_ranks"]
+
+Result = TypeVar("Result")
 
 
 class _Shared:

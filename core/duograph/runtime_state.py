@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ._locks import new_lock
 
 if TYPE_CHECKING:
-    from .autodiff.tape import LeafListener, Node
+    from .autodiff.tape import Cotangent, LeafListener, Node
     from .backend.codegen.expression import Expr
-    from .backend.prepared import Handle
     from .nn.cell import Cell
     from .op import Op
     from .op_calls import Builder, Function
@@ -60,11 +59,11 @@ class OpWatch(Protocol):
     def gradient(
         self,
         node: Node,
-        cotangents: Sequence[Handle],
+        cotangents: Sequence[Cotangent | None],
         create_graph: bool,
-        sums: Sequence[Handle] = (),
+        sums: Sequence[Cotangent | None] = (),
         /,
-    ) -> Sequence[Handle]: ...
+    ) -> Sequence[Cotangent | None]: ...
 
 
 class RuntimeState:

@@ -225,9 +225,9 @@ class _Watch:
     def gradient(
         self,
         node: Node,
-        cotangents: Sequence[Cotangent],
+        cotangents: Sequence[Cotangent | None],
         create_graph: bool,
-        sums: Sequence[Cotangent] = (),
+        sums: Sequence[Cotangent | None] = (),
     ) -> Sequence[Cotangent | None]:
         """Return `node.plan.run(...)` after a check of the gradients that it returned."""
         plan = node.plan

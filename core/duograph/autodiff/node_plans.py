@@ -134,9 +134,9 @@ class GraphPlan:
     def run(
         self,
         node: Node,
-        cotangents: Sequence[Cotangent],
+        cotangents: Sequence[Cotangent | None],
         create_graph: bool,
-        sums: Sequence[Cotangent] = (),
+        sums: Sequence[Cotangent | None] = (),
     ) -> Sequence[Cotangent | None]:
         """Return the cotangents of a recorded call's operands, computed from those of its results.
 
@@ -238,9 +238,9 @@ class PythonPlan:
     def run(
         self,
         node: Node,
-        cotangents: Sequence[Cotangent],
+        cotangents: Sequence[Cotangent | None],
         create_graph: bool,
-        sums: Sequence[Cotangent] = (),
+        sums: Sequence[Cotangent | None] = (),
     ) -> Sequence[Cotangent | None]:
         """Call the Python function with the cotangents of a call's results; return the gradients.
 

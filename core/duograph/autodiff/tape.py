@@ -115,9 +115,9 @@ class Plan(Protocol):
     def run(
         self,
         node: Node,
-        cotangents: Sequence[Cotangent],
+        cotangents: Sequence[Cotangent | None],
         create_graph: bool,
-        sums: Sequence[Cotangent] = (),
+        sums: Sequence[Cotangent | None] = (),
     ) -> Sequence[Cotangent | None]: ...
 
 
@@ -193,7 +193,7 @@ Cotangent: TypeAlias = "Tensor | Handle"
 
 
 def backward(
-    outputs: Sequence[tuple[Edge | None, Cotangent]],
+    outputs: Sequence[tuple[Edge | None, Cotangent | None]],
     leaves: Sequence[Edge],
     create_graph: bool,
     start: int,
@@ -237,7 +237,9 @@ def backward(
     for edge, value in outputs:
         if edge is not None and value is not None:
             give(edge, value)
-    slots_of: dict[Node, list[Cotangent]] = {}  # cotangents of the results of nodes with several
+    slots_of: dict[
+        Node, list[Cotangent | None]
+    ] = {}  # cotangents of the results of nodes with several
     listener = None if create_graph else thread_state.leaf_listener
     pending: list[tuple[int, int]] = []
     if listener is not None:
@@ -340,7 +342,7 @@ def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
     return [p if first[p] == k else None for k, p in enumerate(parents)]
 
 
-def _at_leaf(leaf: Edge, value: Cotangent, create_graph: bool) -> Cotangent:
+def _at_leaf(leaf: Edge, value: Cotangent | None, create_graph: bool) -> Cotangent | None:
     """Run the gradient hooks of an input or weight on its cotangent `value`; return the result.
 
     Returns None for an input that has no cotangent.
