@@ -51,11 +51,7 @@ LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 # Python frames that one call of a named graph may need: two for the call, two for each switch or
 # loop around the next one.
 FRAMES = 16
-_PYTHON: dict[HostType, Callable[[Any], bool | int | float]] = {
-    INT: int,
-    FLOAT: float,
-    BOOL: bool,
-}
+_PYTHON: dict[HostType, Callable[[Any], bool | int | float]] = {INT: int, FLOAT: float, BOOL: bool}
 
 
 class ControlNode(NamedTuple):

@@ -149,7 +149,7 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
     return tensors, device
 
 
-def _number(value: complex | np.generic[np.generic], like: DType | None, device: Device) -> Tensor:
+def _number(value: complex | np.generic, like: DType | None, device: Device) -> Tensor:
     """Return a number as a cached 0-d tensor on a device.
 
     Its dtype is `like`, that of a tensor operand, if that dtype can hold numbers of its kind.

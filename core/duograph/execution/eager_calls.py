@@ -351,7 +351,7 @@ def _recorded_general(recording: _Recording, plain: TensorCall) -> TensorCall:
     recorded = tuple(i for i, r in enumerate(recording.recorded) if r)
     make = Tensor._make
 
-    def call(*operands: Tensor) -> Result:
+    def call(*operands: Any) -> Result:
         if not runtime_state.derivatives:
             return plain(*operands)
         given = operands if present is None else [operands[i] for i in present]
@@ -450,7 +450,7 @@ def _alias(t: Tensor) -> Tensor:
 def _promoting_call(op: Op, target: DType, attributes: Mapping[str, object]) -> TensorCall:
     """Return a function that casts operands, recording each cast, and then runs an op."""
 
-    def call(*operands: Tensor) -> Result:
+    def call(*operands: Tensor | None) -> Result:
         cast = list(operands)
         for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
             x = cast[i]
@@ -466,7 +466,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, object]) -> 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
     """Return a function that calls `recorded` while some derivative is running, else `plain`."""
 
-    def call(*operands: Tensor) -> Result:
+    def call(*operands: Tensor | None) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)
 
     return call

@@ -33,10 +33,7 @@ class _Tracer(GraphBuilder):
 
 
 def function_call(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, object],
-    result: Any,
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, object], result: Any
 ) -> TensorCall | None:
     """Return a function that computes the same as `function`, or None if that is not sure.
 

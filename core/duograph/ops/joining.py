@@ -504,12 +504,7 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 @tensor_method("narrow")
 def _tensor_narrow(
-    self: Tensor,
-    dim: Any = None,
-    start: Any = None,
-    length: Any = None,
-    *,
-    axis: Any = None,
+    self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
 ) -> Tensor:
     """Select `length` consecutive slices of an axis, beginning at `start`. See `ops.narrow`."""
     return narrow(self, axis if dim is None else dim, start, length)

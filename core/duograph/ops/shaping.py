@@ -163,10 +163,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @tensor_method("squeeze")
 def _tensor_squeeze(
-    self: Tensor,
-    *axis: Any,
-    dim: int | Sequence[int] | None = None,
-    **other: int | Sequence[int],
+    self: Tensor, *axis: Any, dim: int | Sequence[int] | None = None, **other: int | Sequence[int]
 ) -> Tensor:
     """Remove all axes of size 1, or only the given ones. See `ops.squeeze`.
 

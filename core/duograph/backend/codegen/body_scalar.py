@@ -54,12 +54,7 @@ class _ScalarBuilder:
         made.expression = expression
         return made
 
-    def apply(
-        self,
-        op: Op,
-        operands: tuple[Any, ...],
-        attributes: Attributes,
-    ) -> ScalarTensor:
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: Attributes) -> ScalarTensor:
         if op.name == "fill":
             return self.tensor(self.s.const(attributes["value"], attributes["dtype"]))
         first = op.promote_from
