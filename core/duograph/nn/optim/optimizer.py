@@ -358,14 +358,14 @@ class Optimizer(Cell):
         """Return whether a learning rate or weight decay is computed from the step's number."""
         return self.dynamic_lr or self.dynamic_weight_decay
 
-    def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+    def _grad_sparse_indices_deduplicate(self, gradients: Gradients) -> Gradients:
         """Return the gradients unchanged.
 
         MindSpore's method merges equal indices of sparse gradients; here all gradients are dense.
         """
         return gradients
 
-    def flatten_gradients(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+    def flatten_gradients(self, gradients: Gradients) -> Gradients:
         """Return the gradients unchanged; this optimiser does not flatten weights."""
         return gradients
 

@@ -232,7 +232,7 @@ class Distribution(Cell):
         return self._check_value(value, name).astype(self.parameter_type)
 
     def _ordered(
-        self, function: str, args: Sequence[object], kwargs: dict[str, object]
+        self, function: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> list[Any]:
         """Return a call's parameters as a list in the constructor's order; None means the default.
 
@@ -256,14 +256,14 @@ class Distribution(Cell):
         return found
 
     def _resolved(
-        self, function: str, args: Sequence[object], kwargs: dict[str, object]
+        self, function: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Tensor, ...]:
         """Return the parameters of one call, defaults filled in, as Tensors of one shape."""
         found = self._check_param_type(*self._ordered(function, args, kwargs))
         return found if isinstance(found, tuple) else (found,)
 
     def _evaluate(
-        self, function: str, rules: _Rules, args: Sequence[object], kwargs: dict[str, object]
+        self, function: str, rules: _Rules, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Any:
         """Compute `function`, such as "prob", by its formula ``_prob``, or from another formula.
 
@@ -291,52 +291,52 @@ class Distribution(Cell):
             args, kwargs = self._resolved(function, args, kwargs), {}
         return self._evaluate(function, _OF_DISTRIBUTIONS[function], args, kwargs)
 
-    def prob(self, value: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def prob(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the probability density, or for whole numbers the probability, of `value`."""
         return self._of_value("prob", value, *args, **kwargs)
 
-    def log_prob(self, value: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def log_prob(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of `prob`."""
         return self._of_value("log_prob", value, *args, **kwargs)
 
-    def cdf(self, value: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def cdf(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the probability of numbers up to `value`."""
         return self._of_value("cdf", value, *args, **kwargs)
 
-    def log_cdf(self, value: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def log_cdf(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of `cdf`."""
         return self._of_value("log_cdf", value, *args, **kwargs)
 
-    def survival_function(self, value: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def survival_function(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the probability of numbers greater than `value`."""
         return self._of_value("survival_function", value, *args, **kwargs)
 
-    def log_survival(self, value: Tensor, *args: object, **kwargs: object) -> Tensor:
+    def log_survival(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of `survival_function`."""
         return self._of_value("log_survival", value, *args, **kwargs)
 
-    def mean(self, *args: object, **kwargs: object) -> Tensor:
+    def mean(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the mean."""
         return self._of_distribution("mean", *args, **kwargs)
 
-    def mode(self, *args: object, **kwargs: object) -> Tensor:
+    def mode(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the value of the highest probability or density."""
         return self._of_distribution("mode", *args, **kwargs)
 
-    def sd(self, *args: object, **kwargs: object) -> Tensor:
+    def sd(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the standard deviation."""
         return self._of_distribution("sd", *args, **kwargs)
 
-    def var(self, *args: object, **kwargs: object) -> Tensor:
+    def var(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the variance."""
         return self._of_distribution("var", *args, **kwargs)
 
-    def entropy(self, *args: object, **kwargs: object) -> Tensor:
+    def entropy(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the entropy, in nats."""
         return self._of_distribution("entropy", *args, **kwargs)
 
     def _split(
-        self, function: str, dist: object, args: Sequence[object], kwargs: dict[str, object]
+        self, function: str, dist: object, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[list[Tensor], tuple[Tensor, ...]]:
         """Split the arguments of `kl_loss` or `cross_entropy` of this distribution a from b.
 
@@ -354,7 +354,7 @@ class Distribution(Cell):
         other = [self._parameter(v, key) for v, key in zip(listed, keywords, strict=True)]
         return other, self._resolved(function, args[len(keywords) :], rest)
 
-    def kl_loss(self, dist: str, *args: object, **kwargs: object) -> Tensor:
+    def kl_loss(self, dist: str, *args: Value, **kwargs: Value) -> Tensor:
         """Return the Kullback-Leibler divergence KL(a||b) of this distribution a from b, in nats.
 
         Args:
@@ -374,7 +374,7 @@ class Distribution(Cell):
         other, own = self._split("kl_loss", dist, args, kwargs)
         return formula(dist, *other, *own)
 
-    def cross_entropy(self, dist: str, *args: object, **kwargs: object) -> Tensor:
+    def cross_entropy(self, dist: str, *args: Value, **kwargs: Value) -> Tensor:
         """Return the cross entropy H(a, b) = H(a) + KL(a||b), in nats; arguments as `kl_loss`."""
         formula = getattr(self, "_cross_entropy", None)
         if formula is not None:
@@ -398,7 +398,7 @@ class Distribution(Cell):
         found = self._evaluate("sample", (), (shape, *args), kwargs)
         return found.astype(self._dtype)
 
-    def get_dist_args(self, *args: object, **kwargs: object) -> tuple[Tensor | None, ...]:
+    def get_dist_args(self, *args: Value, **kwargs: Value) -> tuple[Tensor | None, ...]:
         """Return the parameters: those given here, and the constructor's for the others."""
         given = self._ordered("get_dist_args", args, kwargs)
         for value, name in zip(given, self.parameter_names, strict=True):
