@@ -119,7 +119,8 @@ FIRST ?= 0
 DEVICE ?= CPU
 SEED ?= 0
 LEVEL ?= O0
-# programs: whole networks and everything that Python can do; aliases: Tensors that several objects hold
+# programs: whole networks and everything that Python can do; aliases: Tensors that several objects hold; sizes: arguments of
+# many sizes, which become symbolic
 KIND ?= programs
 
 fuzz: setup

@@ -257,7 +257,7 @@ def of_numpy(x):
     return np.prod(x.shape), np.zeros(x.shape[0]), Tensor(x.shape[0]), Tensor(np.arange(x.shape[0]))
 
 
-@program(SINGLE, x4, reason="host_call")
+@program(ONE, x4)
 def python_at_run_time(x):
     print(x.shape)
     return x

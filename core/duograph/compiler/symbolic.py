@@ -21,8 +21,6 @@ from ..dims import LEAST, Atom, Dim, concrete, linear, text_of
 from ..errors import DuographError
 from ..execution.lower import Optimised, optimise
 from ..frontend.types import Value
-from ..ir.control import host_call
-from ..ir.graph import Graph, NamedGraph
 from ..ir.substitution import Substitution, check_substitutable
 from ..scopes import Scope
 from ..symbol import Symbol
@@ -455,25 +453,10 @@ def _traced_call(call: JitCall, sizes: Sizes) -> Traced:
         )
     sizes.scope.closed = True
     check_substitutable(traced.graph)
-    _check_python(traced.graph, set())
     substituted(traced.template, lambda v: concrete(v, {s: s.hint for s in sizes.scope.symbols}))
     if traced.only_for:
         raise DuographError("the function changes one of its arguments that is no Tensor")
     return traced
-
-
-def _check_python(graph: Graph, seen: set[int]) -> None:
-    """Raise if a graph runs Python code, which might see a symbolic size."""
-    if id(graph) in seen:
-        return
-    seen.add(id(graph))
-    for node in graph.nodes:
-        if node.op is host_call:
-            raise DuographError(f"{node.op.name}: the program runs Python code at each call")
-        target = node.attributes.get("target")
-        named = [target.graph] if isinstance(target, NamedGraph) and target.graph else []
-        for inner in (*node.graphs, *named):
-            _check_python(inner, seen)
 
 
 def _depends(value: object, symbol: Dim) -> bool:

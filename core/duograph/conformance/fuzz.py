@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection, wait
 from .. import context
 from ..backend import registry
 from ..dtype import ALL
-from . import random_aliases, random_programs
+from . import random_aliases, random_programs, random_sizes
 from .program_runs import Program, disagreement, is_refused, observe
 from .program_templates import AFFINE, LINEAR
 
@@ -45,6 +45,7 @@ ROUNDING = 1e-4
 KINDS: dict[str, Callable[[Callable[[int], int]], Program]] = {
     "programs": random_programs.program,
     "aliases": random_aliases.program,
+    "sizes": random_sizes.program,
 }
 # A function of a random program that calls itself.
 _RECURSION = re.compile(r"def (helper\d+)\(.*\n(?:    .*\n)*?    .*\b\1\(")
@@ -137,7 +138,7 @@ def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
 
 def allowed_refusals(count: int, kind: str = "programs") -> int:
     """Return how many of `count` programs compiled code may refuse; more would test too little."""
-    return 5 + (count * 2 // 3 if kind == "aliases" else count // 10)
+    return 5 + int(count * {"aliases": 2 / 3, "sizes": 1 / 4}.get(kind, 1 / 10))
 
 
 def is_failure(text: str) -> bool:
@@ -147,8 +148,8 @@ def is_failure(text: str) -> bool:
 
 def described(program: Program) -> str:
     """Return a program with its inputs, as a report of a failure shows it."""
-    first, later = ([a.tolist() for a in xs] for xs in (program.inputs, program.again))
-    return f"inputs: {first}, then {later}\n{program}"
+    calls = program.series or (program.inputs, program.again)
+    return f"inputs: {', then '.join(str([a.tolist() for a in xs]) for xs in calls)}\n{program}"
 
 
 def shrunk(

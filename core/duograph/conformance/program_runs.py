@@ -54,6 +54,7 @@ class Program:
         near: tolerance for gradients. If a branch binds one of two tensors to a name, eager code
             and the graph add cotangents in different orders.
         again: the inputs of the calls after the first, if they differ.
+        series: the inputs of each call, such as arrays of many sizes; they replace the others.
         rounded: whether results may differ by `near` too, because they contain gradients.
         mode: what is compiled, one of `MODES`.
         changes: statements that change outside objects, one text before each call after the first.
@@ -68,6 +69,7 @@ class Program:
     calls: int = 2
     near: float = 0.0
     again: tuple[Array, ...] = ()
+    series: tuple[tuple[Array, ...], ...] = ()
     rounded: bool = False
     mode: str = "jit"
     changes: tuple[str, ...] = ()
@@ -75,6 +77,8 @@ class Program:
 
     def inputs_of(self, call: int) -> tuple[object, ...]:
         """Return the inputs of call number `call` (from 0) of the test program."""
+        if self.series:
+            return self.series[call]
         return self.again if call and self.again else self.inputs
 
     def change(self, call: int, space: dict[str, Any]) -> None:

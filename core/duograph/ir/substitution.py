@@ -8,16 +8,18 @@ the sizes: its guards do.
 from __future__ import annotations
 
 import enum
+import functools
 import weakref
+from types import CellType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dims import Dim, Real, Values, concrete, scope_of, symbols_in
+from ..dims import Dim, Real, Values, concrete, is_symbolic, scope_of, symbols_in
 from ..dtype import DType
 from ..errors import UnsupportedOpError
 from ..types import Device, HostType, TensorType, ValueType
-from .control import HostConstant, random_state
+from .control import HostCall, HostConstant, random_state
 from .graph import Attributes, FrozenArray, Graph, GraphNode, NamedGraph
 
 __all__ = ["Substitution", "check_substitutable", "hinted"]
@@ -183,9 +185,58 @@ def _check_value(op: str, value: Any, seen: set[int]) -> None:
     elif kind is NamedGraph:
         if value.graph is not None:
             _check_graph(value.graph, seen)
-    elif kind is HostConstant:
+    elif kind is HostConstant and (type(value.value) is tuple or is_symbolic(value.value)):
         _check_value(op, value.value, seen)
-    else:
+    elif kind in (HostCall, HostConstant):
+        held = value.function if kind is HostCall else value.value
+        if _reaches_size(held):
+            raise UnsupportedOpError(f"{op}: {held!r} contains a size")
+    elif value is not Ellipsis:
         raise UnsupportedOpError(
             f"{op}: got an attribute of class {kind.__name__}, which may contain a size"
         )
+
+
+def _reaches_size(function: object) -> bool:
+    """Return whether a symbolic size can be reached from the closures of a host call's function.
+
+    The compiler passes sizes to host calls as operands of their nodes; none may be left here.
+    Objects of the user are not searched: the compiler stores no symbolic size in them.
+    """
+    waiting: list[Any] = [function]
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if is_symbolic(value):
+            return True
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        kind = type(value)
+        if isinstance(value, FunctionType):
+            cells = [c.cell_contents for c in value.__closure__ or () if _is_bound(c)]
+            waiting += [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        elif isinstance(value, MethodType):
+            waiting += [value.__func__, value.__self__]
+        elif isinstance(value, functools.partial):
+            waiting += [value.func, value.args, value.keywords]
+        elif isinstance(value, (tuple, list, set, frozenset)):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, slice):
+            waiting += [value.start, value.stop, value.step]
+        elif kind.__module__.startswith("duograph.frontend."):
+            slots = [name for c in kind.__mro__ for name in getattr(c, "__slots__", ())]
+            names = [*slots, *getattr(value, "__dict__", ())]
+            waiting += [getattr(value, name, None) for name in names]
+    return False
+
+
+def _is_bound(cell: CellType) -> bool:
+    """Return whether a closure cell has a value."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

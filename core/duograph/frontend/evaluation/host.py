@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...autodiff.linearize import NUMBER_FOR_OP
+from ...dims import is_symbolic
 from ...errors import UnsupportedSyntaxError
 from ...execution.source_spans import mark_source
 from ...ir.builder import GraphTensor
@@ -28,7 +29,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.kinds import COPIED, HOLDERS, IMMUTABLE
-from ..values.nested import depends_on_graph, reaches_graph_value, sequence_like
+from ..values.nested import reaches_graph_value, sequence_like
 from ..values.ranges import GraphRange
 from .aliasing import may_have_object, reachable_alias
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
@@ -99,6 +100,8 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
     if isinstance(value, (GraphTensor, HostValue)):
         ev.ask_class(value, "Python code")
         return found.add(ev, value, value)
+    if is_symbolic(value):
+        return found.add(ev, ev.builder.host(value), value)
     if isinstance(value, Tensor):
         slot = ev.inputs.slots.get(id(value))
         if slot is None or slot.current is slot.incoming:
@@ -134,7 +137,7 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
     if isinstance(value, GraphRange):
         return Built(range, *take_operands(ev, [value.start, value.stop, value.step], found))
     if (isinstance(value, HOLDERS) or hasattr(type(value), "__next__")) and reaches_graph_value(
-        value
+        value, sizes=True
     ):
         raise _not_for_python(value)
     ev.outside.given[id(value)] = value
@@ -212,7 +215,8 @@ def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> 
     kind = type(value)
     if kind in (set, frozenset):
         items = [take_operands(ev, v, found, objects) for v in value]
-        return Built(kind, items) if objects or depends_on_graph(items) else value
+        is_constant = all(a is b for a, b in zip(items, value))
+        return value if is_constant and not objects else Built(kind, items)
     if kind is np.ndarray:
         return Snapshot(value)
     if hasattr(kind, "__next__"):
@@ -224,7 +228,7 @@ def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> 
         return Built(iter, items)
     if objects:
         refuse_keeping(value)
-    if reaches_graph_value(value):
+    if reaches_graph_value(value, sizes=True):
         raise _not_for_python(value)
     return value
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ...dims import is_symbolic
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue
 from ...tensor import Tensor
@@ -47,12 +48,20 @@ def depends_on_graph(value: Value) -> bool:
     return False
 
 
-def reaches_graph_value(value: Value, limit: int = 2000) -> bool:
-    """Return whether a graph value can be reached from an object, by at most `limit` references."""
+def reaches_graph_value(value: Value, limit: int = 2000, sizes: bool = False) -> bool:
+    """Return whether a graph value can be reached from an object, by at most `limit` references.
+
+    Args:
+        value: the object.
+        limit: how many references are followed.
+        sizes: whether a symbolic size (`dims.Dim`) counts as a graph value.
+    """
     seen, waiting = {id(value)}, [value]
     while waiting and len(seen) < limit:
         found = waiting.pop()
         if isinstance(found, (GraphTensor, HostValue, GraphRange)):
+            return True
+        if sizes and is_symbolic(found):
             return True
         if not isinstance(found, _OPAQUE):
             inner = [x for x in gc.get_referents(found) if id(x) not in seen]
