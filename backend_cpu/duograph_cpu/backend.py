@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
@@ -41,10 +41,12 @@ from .native_program import link
 from .storage import storage_cast
 
 if TYPE_CHECKING:
+    from duograph.backend.dlpack import Exporter
     from duograph.backend.health import Finding
     from duograph.backend.prepared import LinkedProgram
     from duograph.backend.program import Program
-    from duograph.ir.graph import Graph
+    from duograph.host_arrays import Array
+    from duograph.ir.graph import Attributes, Graph
     from duograph.op import Op
     from duograph.types import Shape
 
@@ -78,7 +80,7 @@ class CPU(Backend):
         text = f"{_processor()}, {lib.dg_threads()} threads, {level} kernels"
         return [DeviceInfo(0, "CPU", text, memory.TOTAL)]
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> CData:
+    def copy_in(self, array: Array, device_id: int) -> CData:
         """Copy a C-contiguous NumPy array into newly allocated memory; return its buffer handle."""
         nbytes = array.nbytes
         handle = memory.maker(nbytes, "copy_in")()
@@ -86,7 +88,7 @@ class CPU(Backend):
             lib.dg_copy(handle, ffi.from_buffer(array.reshape(-1).view(np.uint8)), nbytes)
         return handle
 
-    def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> CData | None:
+    def from_host(self, array: Array, device_id: int) -> CData | None:
         """Return a buffer handle that shares a NumPy array's bytes and keeps the array alive.
 
         Returns None if the array is empty, not C-contiguous or not aligned.
@@ -96,8 +98,8 @@ class CPU(Backend):
         return memory.shared(array)
 
     def copy_out(
-        self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: CData, shape: Shape, dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         """Return a writable NumPy array that shares a buffer's bytes and keeps its handle alive.
 
         Raises:
@@ -136,18 +138,18 @@ class CPU(Backend):
         self,
         handle: CData,
         shape: Shape,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
-    ) -> Any:
+    ) -> object:
         """Return a DLPack capsule that shares a buffer's bytes and keeps its handle alive."""
         array = self.copy_out(handle, shape, dtype, device_id)
         return capsule_of(array, max_version=max_version)
 
     def from_dlpack(
-        self, source: Any, device_id: int, copy: bool
-    ) -> tuple[CData, Shape, np.dtype[Any]]:
+        self, source: Exporter, device_id: int, copy: bool
+    ) -> tuple[CData, Shape, np.dtype[np.generic]]:
         """Return (handle, shape, dtype) of memory of the host, shared if that is possible."""
         array = array_of(source)
         shares = not copy and array.flags.writeable
@@ -160,7 +162,7 @@ class CPU(Backend):
         """Do nothing: a CPU kernel has finished when its call returns."""
 
     def prepare(
-        self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
+        self, op: Op, types: Types, attributes: Attributes, device_id: int
     ) -> NativeCall | None:
         """Return the prepared kernel call of an op for given operand types; None if unsupported."""
         if op.name == "cast" and "s" in (types[0].dtype.kind, attributes["dtype"].kind):

@@ -21,6 +21,7 @@ from .native_call import LIST, Native, NativeCall, keep, list_call
 if TYPE_CHECKING:
     from typing import Any
 
+    from duograph.ops.custom import CustomKernel
     from duograph.types import TensorType
 
     from ._native import CData
@@ -45,7 +46,7 @@ __attribute__((visibility("default"))) int dg_custom(void **args, int64_t begin,
 
 
 @kernel("custom", "custom_effect")
-def custom(types: Types, results: Types, *, kernel: Any) -> NativeCall | None:
+def custom(types: Types, results: Types, *, kernel: CustomKernel) -> NativeCall | None:
     """Build the call of a user's kernel in C; None if it has neither C source nor a library."""
     if kernel.library is not None:
         return _library_call(kernel, types, results)
@@ -54,7 +55,7 @@ def custom(types: Types, results: Types, *, kernel: Any) -> NativeCall | None:
     return _source_call(kernel, types, results)
 
 
-def _source_call(kernel: Any, types: Types, results: Types) -> NativeCall:
+def _source_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCall:
     """Compile C source for given types, and return the call of its function.
 
     Raises:
@@ -95,7 +96,7 @@ def _failed(name: str, base: int, code: int) -> NoReturn:
     raise BackendError(f"Custom: the kernel {name!r} returned {code - base}; wanted 0")
 
 
-def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
+def _library_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCall:
     """Return the call of a function in a shared library, which stays loaded.
 
     Raises:
@@ -112,7 +113,7 @@ def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
     makers = [memory.maker(r.nbytes, kernel.name) for r in results]
     count = len(every)
 
-    def call(*handles: CData) -> Any:
+    def call(*handles: CData) -> CData | tuple[CData, ...]:
         made = tuple([make() for make in makers])
         params = ffi.new("void *[]", [ffi.cast("void *", h) for h in (*handles, *made)])
         code = run(count, params, ndims, all_shapes, dtypes, ffi.NULL, ffi.NULL)

@@ -8,8 +8,8 @@ C.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from duograph.backend.codegen.scalar_kernels import (
     collapse,
@@ -24,6 +24,7 @@ from .native_call import Native, NativeCall
 
 if TYPE_CHECKING:
     from duograph.backend.prepared import HandleFunction
+    from duograph.ir.graph import Attributes
     from duograph.op import Op
     from duograph.types import TensorType
 
@@ -71,7 +72,7 @@ def prepare_plan(
 
 
 def prepare_elementwise(
-    op: Op, types: Types, result: TensorType, attributes: Mapping[str, Any]
+    op: Op, types: Types, result: TensorType, attributes: Attributes
 ) -> NativeCall | None:
     """Return the prepared call of an op's elementwise kernel; None if none fits the operands."""
     if None in types or len(types) > MAX_OPERANDS:

@@ -14,7 +14,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from duograph.errors import DeviceMemoryError
@@ -22,6 +22,8 @@ from duograph.errors import DeviceMemoryError
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
+    from duograph.host_arrays import Array
+
     from ._native import CData, CType
 
     Maker = Callable[[], CData]
@@ -88,7 +90,7 @@ def owned_type(nbytes: int) -> CType:
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
 
 
-def shared(array: np.ndarray[Any, Any]) -> CData:
+def shared(array: Array) -> CData:
     """Return a buffer handle that shares the bytes of a C-contiguous NumPy array.
 
     The handle keeps the array alive.

@@ -32,6 +32,8 @@ from ._native import ffi, lib
 from .native_call import CALL, LIST, Code, Native, NativeCall
 
 if TYPE_CHECKING:
+    from duograph.host_arrays import Array
+
     from ._native import CData
     from .memory import Maker
 
@@ -374,7 +376,7 @@ def _starter(
 
 def _timed_starter(
     linked: _Linked, constants: Sequence[CData]
-) -> Callable[[tuple[CData, ...], Callable[[Any], None]], None]:
+) -> Callable[[tuple[CData, ...], Callable[[Array], None]], None]:
     """As `_starter`, with a second argument that gets the times; see `LinkedProgram.timed`."""
     program, kernels = linked.program, linked.kernels
     native, parts = _native_of(linked, linked.offsets, constants, linked.n_given)
@@ -389,7 +391,7 @@ def _timed_starter(
 
     def start(
         given: tuple[CData, ...],
-        report: Callable[[Any], None],
+        report: Callable[[Array], None],
         _alive: object = (parts, linked, tuple(constants)),
     ) -> None:
         slots, arena, at = ffi.new(new_slots), new_arena(), 0
@@ -417,7 +419,7 @@ def _timed_starter(
 
 def _runner(
     program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
-) -> Callable[..., Any]:
+) -> Callable[..., CData | tuple[CData, ...]]:
     """Return the function that allocates a program's results, runs it and returns the results.
 
     The function takes a tuple of parameter handles and, optionally, which of them are donated. A
@@ -427,7 +429,7 @@ def _runner(
     (first, *_) = where or [0]
     results_of = _allocator(program, makers, where)
 
-    def run(handles: tuple[CData, ...], donated: Sequence[bool] = ()) -> Any:
+    def run(handles: tuple[CData, ...], donated: Sequence[bool] = ()) -> CData | tuple[CData, ...]:
         results = results_of(handles, donated) if donated else [make() for make in makers]
         given = (*handles, *results)
         start(given)
@@ -438,7 +440,7 @@ def _runner(
 
 def _timed_runner(
     program: Program,
-    start: Callable[[tuple[CData, ...], Callable[[Any], None]], None],
+    start: Callable[[tuple[CData, ...], Callable[[Array], None]], None],
     makers: Sequence[Maker],
     where: Sequence[int],
 ) -> HandleFunction:
@@ -447,8 +449,8 @@ def _timed_runner(
     results_of = _allocator(program, makers, where)
 
     def run(
-        handles: Sequence[CData], donated: Sequence[bool], report: Callable[[Any], None]
-    ) -> Any:
+        handles: Sequence[CData], donated: Sequence[bool], report: Callable[[Array], None]
+    ) -> CData | tuple[CData, ...]:
         given = (*handles, *results_of(handles, donated))
         start(given, report)
         return given[where[0]] if single else tuple([given[k] for k in where])
@@ -491,7 +493,7 @@ def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
     into = _host_types(program.hosts, program.params)
     out = _host_types(program.hosts, program.outputs)
 
-    def pointers(handles: Sequence[Any]) -> list[Any]:
+    def pointers(handles: Sequence[object]) -> list[Any]:
         given = list(handles)
         for k, kind in into:
             given[k] = _number(kind, given[k])

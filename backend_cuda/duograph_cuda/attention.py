@@ -6,7 +6,7 @@ queries or keys of one head, with tensor cores for float16 and bfloat16.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from duograph.backend.attention_layouts import AXES
 from duograph.backend.codegen.dialect import SUFFIX
@@ -18,6 +18,9 @@ from duograph.types import TensorType
 
 from .device import CudaDevice
 from .sources import text
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.table import Builder, Types
 
 __all__ = [
     "JOINT",
@@ -77,7 +80,7 @@ def packed(type_: TensorType, layout: str, heads: int, own: int) -> tuple[Part, 
 
 
 def _separate(
-    device: CudaDevice, types: Any, results: Any, *, layout: str, **attributes: Any
+    device: CudaDevice, types: Types, results: Types, *, layout: str, **attributes: Any
 ) -> Plan | None:
     """Return the launch plan of `attention` or `attention_grad`; None if unsupported."""
     mask, given = types[3], types[4:]
@@ -89,8 +92,8 @@ def _separate(
 
 def _joint(
     device: CudaDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
     layout: str,
     heads: int,
@@ -179,7 +182,7 @@ def _plan(
     return Plan((first, second), (4 * batch * heads * queries,))
 
 
-KERNELS: dict[str, Any] = {
+KERNELS: dict[str, Builder] = {
     "attention": _separate,
     "attention_grad": _separate,
     "self_attention": _joint,

@@ -8,8 +8,8 @@ attention, if these libraries are installed. The core calls the methods of `Cuda
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits
@@ -47,6 +47,12 @@ from .driver import Driver, problem
 from .products import uses_tf32
 from .queues import Queues, StreamTimer
 from .staging import LARGEST
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from duograph.backend.dlpack import Exporter
+    from duograph.host_arrays import Array
+    from duograph.ir.graph import Attributes
 
 __all__ = ["Cuda"]
 
@@ -135,7 +141,7 @@ class Cuda(GridBackend):
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         device_id: int,
     ) -> Call | None:
         own = functools.partial(super().prepare, op, types, attributes, device_id)
@@ -179,7 +185,7 @@ class Cuda(GridBackend):
         op: Op,
         types: tuple[TensorType, ...],
         results: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
     ) -> bool:
         """Return whether our own plan of a convolution computes its matmul by cuBLASLt.
 
@@ -246,13 +252,13 @@ class Cuda(GridBackend):
     # ---- copies, DLPack -------------------------------------------------------------------------
 
     def copy_between(
-        self, handle: Memory, shape: Shape, dtype: Any, source_id: int, target_id: int
+        self, handle: Memory, shape: Shape, dtype: npt.DTypeLike, source_id: int, target_id: int
     ) -> Memory:
         return exchange.copied(self.device(source_id), handle, self.device(target_id))
 
     def copy_out_async(
-        self, handle: Memory, shape: Shape, dtype: np.dtype[Any], device_id: int
-    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        self, handle: Memory, shape: Shape, dtype: np.dtype[np.generic], device_id: int
+    ) -> Callable[[], Array] | None:
         if handle.nbytes > LARGEST:
             return None
         return exchange.Download(self.device(device_id), handle, shape, dtype).wait
@@ -264,17 +270,17 @@ class Cuda(GridBackend):
         self,
         handle: Memory,
         shape: Shape,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
-    ) -> Any:
+    ) -> object:
         device, kind = self.device(device_id), self.dlpack_kinds[0]
         return exchange.capsule(device, handle, shape, dtype, stream, max_version, kind)
 
     def from_dlpack(
-        self, source: Any, device_id: int, copy: bool
-    ) -> tuple[Memory, Shape, np.dtype[Any]] | None:
+        self, source: Exporter, device_id: int, copy: bool
+    ) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
         return exchange.imported(self, source, self.device(device_id), copy, self.dlpack_kinds)
 
     def streams(self, device_id: int) -> Queues:
@@ -294,7 +300,7 @@ class Cuda(GridBackend):
             with self._lock:
                 found = self._open.get(device_id)
                 if found is None:
-                    count: Any = self.driver().call("cuDeviceGetCount")
+                    count: int = self.driver().call("cuDeviceGetCount")
                     if not 0 <= device_id < count:
                         raise DeviceError(
                             f"{self.name}: got device_id {device_id}; there are {count} devices"

@@ -29,8 +29,8 @@ import collections
 import os
 import warnings
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsInt
 
 from duograph.backend.program import Alias, Copy, Program, Step
 from duograph.errors import DeviceError, DeviceMemoryError
@@ -72,7 +72,7 @@ class Graph:
         given: weak references to the handles of these buffers that the last launch returned.
     """
 
-    def __init__(self, device: CudaDevice, handle: Any, results: dict[int, Memory]) -> None:
+    def __init__(self, device: CudaDevice, handle: SupportsInt, results: dict[int, Memory]) -> None:
         self.device = device
         self.handle = int(handle)
         self.results = results
@@ -148,7 +148,9 @@ class Captured:
             for at, step in enumerate(program.instructions)
         ]
 
-    def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
+    def __call__(
+        self, handles: Sequence[Memory], taken: Sequence[bool] = ()
+    ) -> Memory | tuple[Memory, ...]:
         """Run the program on the buffer handles of its parameters; return handles of the results.
 
         `taken` says for each of `donations`, in order, whether the caller alone holds the
@@ -370,7 +372,7 @@ class Captured:
 
         return Graph(device, self._graph_of(lambda: lent(device.pool, places, run)), results)
 
-    def _graph_of(self, run: Any) -> Any:
+    def _graph_of(self, run: Callable[[], object]) -> Any:
         """Capture the launches that `run()` makes; return the executable CUDA graph of them."""
         device = self.device
         module = device.driver.module
@@ -405,7 +407,7 @@ class Captured:
         `given` are the handles of the parameters. Each result has memory of its own.
         """
         program = self.program
-        slots: dict[int, Any] = dict(program.constants)
+        slots: dict[int, Memory] = dict(program.constants)
         slots.update(zip(program.params, given))
         for step, done in zip(program.instructions, self.done):
             if isinstance(step, Step):

@@ -7,7 +7,8 @@ kernels of the sums; the rest of the op is decomposed, so that it fuses with nei
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from duograph.backend.grid import GridDevice, Launch, Plan
 from duograph.backend.grid.kernel_writer import ceil_div
@@ -15,6 +16,10 @@ from duograph.dtype import DType, float32, int64
 
 from .rows import DTYPES
 from .templates import launch_of
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.table import Builder, Types
+    from duograph.types import TensorType
 
 __all__ = ["KERNELS"]
 
@@ -24,12 +29,12 @@ FILES = ("vectors.cuh", "channels.cuh")
 THREADS, TOGETHER, BUSY, LEAST = 256, 16, 8, 8192
 
 
-def _supported(types: Any) -> bool:
+def _supported(types: Types) -> bool:
     x = types[0]
     return all(t.dtype in DTYPES for t in types) and 0 < x.size < 1 << 32
 
 
-def _vector(x: Any) -> int:
+def _vector(x: TensorType) -> int:
     """Return how many elements a thread loads at once: 16 bytes of them, or one element.
 
     It is one if the elements of an image's channel are no multiple of 16 bytes.
@@ -39,7 +44,12 @@ def _vector(x: Any) -> int:
 
 
 def _plan(
-    device: GridDevice, x: Any, name: str, reads: Any, results: tuple[int, int], scratch: int
+    device: GridDevice,
+    x: TensorType,
+    name: str,
+    reads: Sequence[tuple[DType, int]],
+    results: tuple[int, int],
+    scratch: int,
 ) -> Plan:
     """Return the launches that compute two sums per channel with the kernel `name`.
 
@@ -72,7 +82,7 @@ def _plan(
     return Plan((first, joined), (4 * channels * parts, 4 * channels * parts))
 
 
-def batch_moments(device: GridDevice, types: Any, results: Any) -> Plan | None:
+def batch_moments(device: GridDevice, types: Types, results: Types) -> Plan | None:
     """Return the launches of the mean and the variance of each channel, or None if unsupported."""
     (x,) = types
     if not _supported(types):
@@ -80,7 +90,7 @@ def batch_moments(device: GridDevice, types: Any, results: Any) -> Plan | None:
     return _plan(device, x, "channel_moments", [(x.dtype, 0)], (1, 2), 3)
 
 
-def batch_products(device: GridDevice, types: Any, results: Any) -> Plan | None:
+def batch_products(device: GridDevice, types: Types, results: Types) -> Plan | None:
     """Return the launches that sum dout and dout * (x - mean) over each channel.
 
     None if the dtypes or the size are not supported.
@@ -93,7 +103,11 @@ def batch_products(device: GridDevice, types: Any, results: Any) -> Plan | None:
 
 
 def _elements(
-    name: str, x: Any, dtypes: Any, buffers: Any, *scalars: tuple[DType, float]
+    name: str,
+    x: TensorType,
+    dtypes: Sequence[DType],
+    buffers: Sequence[tuple[DType, int]],
+    *scalars: tuple[DType, float],
 ) -> Launch:
     """Return the launch of a kernel with a thread for each vector of the tensor `x`.
 
@@ -111,7 +125,9 @@ def _elements(
     return launch_of(FILES, name, dtypes, (v,), buffers, numbers, groups, THREADS)
 
 
-def batch_norm_train(device: GridDevice, types: Any, results: Any, *, eps: float) -> Plan | None:
+def batch_norm_train(
+    device: GridDevice, types: Types, results: Types, *, eps: float
+) -> Plan | None:
     """Return the launches of batch normalisation by the batch's statistics; None if unsupported.
 
     The results are the normalised tensor, and the mean and variance of each channel.
@@ -125,7 +141,7 @@ def batch_norm_train(device: GridDevice, types: Any, results: Any, *, eps: float
     return Plan((*moments.launches, out), moments.scratch)
 
 
-def batch_norm_grad(device: GridDevice, types: Any, results: Any, *, eps: float) -> Plan | None:
+def batch_norm_grad(device: GridDevice, types: Types, results: Types, *, eps: float) -> Plan | None:
     """Return the launches of batch normalisation's gradients for x, gamma and beta.
 
     None if unsupported.
@@ -147,7 +163,7 @@ def batch_norm_grad(device: GridDevice, types: Any, results: Any, *, eps: float)
     return Plan((*products.launches, dx), (4 * channels, 4 * channels, *products.scratch))
 
 
-KERNELS: dict[str, Any] = {
+KERNELS: dict[str, Builder] = {
     "batch_moments": batch_moments,
     "batch_products": batch_products,
     "batch_norm_train": batch_norm_train,

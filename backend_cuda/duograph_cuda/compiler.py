@@ -38,7 +38,7 @@ class Compiler:
     """
 
     suffix = ".cubin"
-    identity: tuple[Any, ...] = ()
+    identity: tuple[object, ...] = ()
 
     def run(self, source: str) -> bytes:
         """Compile CUDA C++ source to an image that the driver can load.
@@ -138,7 +138,7 @@ class Nvrtc(Compiler):
     def describe(self) -> str:
         return f"NVRTC {self.name} {self.architecture}"
 
-    def call(self, answer: tuple[Any, ...]) -> Any:
+    def call(self, answer: tuple[object, ...]) -> Any:
         """Return the results of an NVRTC function, given its status code and results.
 
         Raises:
@@ -168,7 +168,7 @@ class Nvrtc(Compiler):
         finally:
             api.nvrtcDestroyProgram(program)
 
-    def log(self, program: Any) -> str:
+    def log(self, program: object) -> str:
         """Return NVRTC's build log of a program, as text."""
         text = b" " * self.call(self.api.nvrtcGetProgramLogSize(program))
         self.call(self.api.nvrtcGetProgramLog(program, text))

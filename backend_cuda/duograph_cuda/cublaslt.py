@@ -37,6 +37,8 @@ from .products import uses_tf32
 from .sources import text
 
 if TYPE_CHECKING:
+    from duograph_cuda._native import Memory
+
     from .device import CudaDevice
 
 __all__ = [
@@ -155,9 +157,9 @@ class Library:
                 f"{path} is version {number}, and 11.0 ({OLDEST}) was the first with bfloat16"
             )
         self.handle = self.made("cublasLtCreate")
-        self._chosen: dict[tuple[Any, ...], _Chosen | None] = {}
+        self._chosen: dict[tuple[object, ...], _Chosen | None] = {}
 
-    def call(self, name: str, *arguments: Any) -> None:
+    def call(self, name: str, *arguments: object) -> None:
         """Call a cuBLASLt function.
 
         Raises:
@@ -168,13 +170,13 @@ class Library:
             text = self.ffi.string(self.functions.cublasLtGetStatusName(status)).decode()
             raise Refused(f"{name} gave {text}")
 
-    def made(self, name: str, *arguments: Any) -> Any:
+    def made(self, name: str, *arguments: object) -> Any:
         """Call a cuBLASLt function that creates an object; return the object."""
         place = self.ffi.new("void **")
         self.call(name, place, *arguments)
         return place[0]
 
-    def set(self, kind: str, target: Any, attribute: int, type_: str, value: int) -> None:
+    def set(self, kind: str, target: object, attribute: int, type_: str, value: int) -> None:
         """Set the integer attribute number `attribute` of a cuBLASLt object to `value`.
 
         `kind` completes the name of the function, cublasLt<kind>SetAttribute; `type_` is the C type
@@ -185,7 +187,7 @@ class Library:
 
     def layout(
         self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
-    ) -> Any:
+    ) -> object:
         """Create and return a cuBLASLt descriptor of `count` Fortran-order matrices.
 
         Columns are `pitch` elements apart, matrices `step` elements.
@@ -467,14 +469,14 @@ class _Chosen:
         back = None if result.copy is None else build(result.from_copy())
         instead: list[Callable[..., None]] = []
 
-        def aligned(copy: Callable[..., None] | None, matrix: _Matrix, handle: Any) -> Any:
+        def aligned(copy: Callable[..., None] | None, matrix: _Matrix, handle: Memory) -> Memory:
             if copy is None:
                 return handle
             made = device.allocate(matrix.nbytes, name)
             copy(handle, made)
             return made
 
-        def launch(x: Any, y: Any, out: Any) -> None:
+        def launch(x: Memory, y: Memory, out: Memory) -> None:
             if not instead:
                 made = out if back is None else device.allocate(result.nbytes, name)
                 problem = run(aligned(x_copy, x_matrix, x), aligned(y_copy, y_matrix, y), made)
@@ -523,10 +525,10 @@ class _Chosen:
         workspace, algorithm = int(result.workspaceSize), ffi.addressof(result, "algo")
         main = ffi.cast("void *", int(device.main))
 
-        def at(handle: Any) -> Any:
+        def at(handle: Memory) -> object:
             return ffi.cast("void *", handle.pointer)
 
-        def call(x: Any, y: Any, out: Any, *pointers: Any) -> str | None:
+        def call(x: Memory, y: Memory, out: Memory, *pointers: Memory) -> str | None:
             room = device.allocate(workspace, name)
             several = device.queues is not None
             stream = ffi.cast("void *", int(device.stream)) if several else main
@@ -565,7 +567,7 @@ def _with_epilogue(
 ) -> Callable[..., None]:
     """Return the function that runs a matmul with an epilogue; `run` calls the library."""
 
-    def launch(x: Any, y: Any, *others: Any) -> None:
+    def launch(x: Memory, y: Memory, *others: Memory) -> None:
         *pointers, out = others
         problem = run(x, y, out, *pointers)
         if problem is not None:

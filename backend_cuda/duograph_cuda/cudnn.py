@@ -68,7 +68,7 @@ class Operation:
     method: str
     operands: tuple[tuple[str, Buffer], ...]
     results: tuple[Buffer, ...]
-    settings: tuple[tuple[str, Any], ...]
+    settings: tuple[tuple[str, object], ...]
     forbidden: tuple[str, ...] = ()
 
     @property
@@ -219,7 +219,7 @@ class Library:
         single = len(sizes) == 1
         instead: list[Call | None] = []
 
-        def run(*operands: Any) -> Any:
+        def run(*operands: Memory) -> Memory | tuple[Memory, ...]:
             if not instead:
                 made = [device.allocate(nbytes, name) for nbytes in sizes]
                 room = device.allocate(workspace, name)
@@ -295,7 +295,7 @@ class Library:
             compute_data_type=types.FLOAT,
             handle=self.handle,
         )
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, object] = {}
         for number, (name, b) in enumerate(operation.operands, 1):
             dtype = getattr(types, TYPES[b.dtype])
             arguments[name] = graph.tensor(

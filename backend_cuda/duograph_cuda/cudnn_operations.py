@@ -26,7 +26,7 @@ FORBIDDEN = ("NONDETERMINISTIC", "REDUCED_PRECISION_REDUCTION", "FFT", "WINOGRAD
 # Forbidden too if float32 must keep its 24 bits.
 ROUNDING = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")
 
-Types = Sequence[Any]
+Types = Sequence[TensorType]
 
 
 def _image(place: int, type_: TensorType) -> Buffer:
@@ -49,7 +49,7 @@ def _convolution(
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],
     groups: int,
-    **_: Any,
+    **_: object,
 ) -> Operation | None:
     tensors = (*types, *results)
     dtype = tensors[0].dtype
@@ -86,7 +86,7 @@ def _buffer(place: int, dtype: DType, part: Part) -> Buffer:
     return Buffer(place, dtype, part.shape, part.steps, part.first)
 
 
-def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, Any], ...] | None:
+def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, object], ...] | None:
     """Return cuDNN's settings for attention in which query i sees keys i + low to i + high.
 
     None if cuDNN has no such settings, or if a query would see no key: the op defines its result as
@@ -95,7 +95,7 @@ def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, Any]
     left, right = low > 1 - queries, high < keys - 1
     if (left and low > 0) or (right and high < 0) or (left and queries - 1 + low > keys - 1):
         return None
-    settings: list[tuple[str, Any]] = []
+    settings: list[tuple[str, object]] = []
     if left or right:
         settings.append(("diagonal_alignment", "diagonal_alignment.TOP_LEFT"))
     if left:

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsInt
 
 import numpy as np
 from duograph.backend.grid import GridDevice, Launch, Scalar
@@ -30,6 +30,9 @@ from .products import launch_of
 from .queues import Queues
 from .sources import CUDA
 from .staging import Staging
+
+if TYPE_CHECKING:
+    from duograph.host_arrays import Array
 
 __all__ = ["CudaDevice", "Memory"]
 
@@ -167,7 +170,7 @@ class Module:
 class Loaded:
     """A module on the device; `CudaDevice.unload` unloads it after its last reference is gone."""
 
-    def __init__(self, device: CudaDevice, handle: Any) -> None:
+    def __init__(self, device: CudaDevice, handle: object) -> None:
         self.device = device
         self.handle = handle
 
@@ -215,11 +218,11 @@ class CudaDevice(GridDevice):
         self.index = index
         self.forked = False
         self.lock = new_lock()
-        self.unused: collections.deque[Any] = collections.deque()
+        self.unused: collections.deque[object] = collections.deque()
         # memory that other libraries have used on their streams: (handles, stream)
-        self.returned: collections.deque[tuple[Any, int]] = collections.deque()
+        self.returned: collections.deque[tuple[tuple[Memory, ...], int]] = collections.deque()
         # memory of other libraries that queued work may still read
-        self.borrowed: collections.deque[Any] = collections.deque()
+        self.borrowed: collections.deque[Array] = collections.deque()
         number = driver.call("cuDeviceGet", index)
         self.name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         self.capability = (
@@ -298,7 +301,7 @@ class CudaDevice(GridDevice):
             raise self._interruption
         raise DeviceError(f"{self.name}: {self.problem}")
 
-    def failed(self, code: Any, what: str) -> NoReturn:
+    def failed(self, code: SupportsInt, what: str) -> NoReturn:
         """Raise the exception for a CUDA error code; `what` names the op or call.
 
         If the code means that the device is lost, the device becomes unusable.
@@ -313,7 +316,7 @@ class CudaDevice(GridDevice):
             self.refuse()
         raise self.driver.error(code, what)
 
-    def tried(self, name: str, *arguments: Any) -> tuple[Any, Any]:
+    def tried(self, name: str, *arguments: object) -> tuple[Any, Any]:
         """Call a CUDA driver function in this device's context; return (status code, its results).
 
         Raises:
@@ -323,7 +326,7 @@ class CudaDevice(GridDevice):
             code, *rest = getattr(self.driver.module, name)(*arguments)
         return code, rest[0] if len(rest) == 1 else rest
 
-    def checked(self, what: str, name: str, *arguments: Any) -> Any:
+    def checked(self, what: str, name: str, *arguments: object) -> Any:
         """Call a CUDA driver function in this device's context; return its results.
 
         Raises the exception of `failed` for an error code; `what` names the op or call.
@@ -418,7 +421,7 @@ class CudaDevice(GridDevice):
     def nbytes(self, handle: Memory) -> int:
         return handle.nbytes
 
-    def copy_in(self, array: np.ndarray[Any, Any]) -> Memory:
+    def copy_in(self, array: Array) -> Memory:
         memory = self.allocate(array.nbytes, "copy_in")
         if array.nbytes:
             array = np.ascontiguousarray(array)
@@ -429,8 +432,8 @@ class CudaDevice(GridDevice):
         return memory
 
     def copy_out(
-        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Array:
         out = np.empty(shape, dtype)
         if not out.nbytes:
             self.synchronize()
@@ -461,7 +464,7 @@ class CudaDevice(GridDevice):
         del unused
         self.take_back()
 
-    def _no_longer_borrowed(self) -> list[Any]:
+    def _no_longer_borrowed(self) -> list[Array]:
         """Return memory of other libraries that only queued work may still read.
 
         The caller drops it after a wait for all that work.
@@ -481,7 +484,7 @@ class CudaDevice(GridDevice):
         if self.queues is not None:
             self.queues.order([self.stream], self.queues.handles)
 
-    def let_wait(self, stream: Any) -> None:
+    def let_wait(self, stream: object) -> None:
         """Let later work of another stream of this device wait for the work queued so far."""
         event = self.checked("event", "cuEventCreate", self.no_timing)
         try:
@@ -571,8 +574,8 @@ class CudaDevice(GridDevice):
         self,
         module: Module,
         name: str,
-        groups: Any,
-        size: Any,
+        groups: tuple[int, int, int],
+        size: tuple[int, int, int],
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:

@@ -6,7 +6,7 @@ or in tests its emulation (`emulation.driver`). `problem` says why there is no u
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsInt
 
 from duograph.errors import DeviceError, DeviceMemoryError
 
@@ -33,7 +33,7 @@ class Driver:
         self.module = module
         self.caching = caching
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: object) -> Any:
         """Call a CUDA driver function; return its results without the status code.
 
         Raises:
@@ -51,12 +51,12 @@ class Driver:
             raise DeviceError(f"the NVIDIA driver has no {name} (status {int(status)})")
         return int(pointer)
 
-    def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
+    def error(self, code: SupportsInt, what: str) -> DeviceError | DeviceMemoryError:
         """Return the exception for a CUDA driver error code; `what` begins its message."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
-    def words(self, code: Any) -> str:
+    def words(self, code: SupportsInt) -> str:
         """Return the name and the meaning of a CUDA driver error code, as one text."""
         try:
             code = self.module.CUresult(int(code))
@@ -67,7 +67,7 @@ class Driver:
         parts = [t.decode() for t in (name, text) if t]
         return ": ".join(parts) or f"code {int(code)}"
 
-    def attribute(self, device: Any, name: str) -> int:
+    def attribute(self, device: SupportsInt, name: str) -> int:
         """Return an integer attribute of a CUDA device; `name` is as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))

@@ -20,6 +20,9 @@ from duograph.types import TensorType
 from ._native import Memory
 
 if TYPE_CHECKING:
+    from duograph.backend.dlpack import Exporter
+    from duograph.host_arrays import Array
+
     from .backend import Cuda
     from .device import CudaDevice
 
@@ -73,18 +76,20 @@ def copied(source: CudaDevice, handle: Memory, target: CudaDevice) -> Memory:
 class Download:
     """A copy of a buffer to page-locked memory of the host that may still be under way."""
 
-    def __init__(self, device: CudaDevice, handle: Memory, shape: Shape, dtype: Any) -> None:
+    def __init__(
+        self, device: CudaDevice, handle: Memory, shape: Shape, dtype: np.dtype[np.generic]
+    ) -> None:
         self.device = device
         self.handle = handle
         self.out = np.empty(shape, dtype)
-        self.place: tuple[int, int, Any] | None = None
+        self.place: tuple[int, int, object] | None = None
         if self.out.nbytes:
             with device.lock:
                 device.counts["copies_out"] += 1
                 device.await_all()
                 self.place = device.staging.download(handle.pointer, self.out.nbytes)
 
-    def wait(self) -> np.ndarray[Any, Any]:
+    def wait(self) -> Array:
         """Wait for the copy; return the array."""
         if self.place is not None:
             _, buffer, event = self.place
@@ -134,11 +139,11 @@ def capsule(
     device: CudaDevice,
     handle: Memory,
     shape: Shape,
-    dtype: np.dtype[Any],
+    dtype: np.dtype[np.generic],
     stream: int | None,
     max_version: tuple[int, int] | None,
     kind: int,
-) -> Any:
+) -> object:
     """Return a DLPack capsule of a buffer; `stream` waits for the work that computes its value.
 
     A value in the buffer of a captured program, which will write there again, moves to memory of
@@ -168,7 +173,7 @@ def capsule(
 class _Borrowed:
     """Owner of another library's memory, which goes back when the device has no more use for it."""
 
-    def __init__(self, device: CudaDevice, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, device: CudaDevice, array: Array) -> None:
         self.device = device
         self.array = array
 
@@ -177,8 +182,8 @@ class _Borrowed:
 
 
 def imported(
-    backend: Cuda, source: Any, device: CudaDevice, copy: bool, kinds: tuple[int, ...]
-) -> tuple[Memory, Shape, np.dtype[Any]] | None:
+    backend: Cuda, source: Exporter, device: CudaDevice, copy: bool, kinds: tuple[int, ...]
+) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
     """Return (handle, shape, dtype) of another library's memory on a device, or None.
 
     It is copied with `copy`, and if it is not dense or does not begin at a multiple of `ALIGNMENT`.
@@ -199,9 +204,7 @@ def imported(
     return _dense(backend, device, array, owner), shape, dtype
 
 
-def _dense(
-    backend: Cuda, device: CudaDevice, array: np.ndarray[Any, Any], owner: _Borrowed
-) -> Memory:
+def _dense(backend: Cuda, device: CudaDevice, array: Array, owner: _Borrowed) -> Memory:
     """Queue a copy of the elements of an array over device memory, in C order, to new memory."""
     size = array.itemsize
     reach = [(n - 1) * step for n, step in zip(array.shape, array.strides)]

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeVar
 
 from duograph.errors import DeviceError
 
 from ._native import Memory, Pool
 
 __all__ = ["Places", "Trace", "lent"]
+
+Result = TypeVar("Result")
 
 # Where the arena is said to begin while it is planned, a size that it never has, and the multiple
 # to which the pool rounds requests.
@@ -129,7 +131,7 @@ class Places:
         return Memory(self.arena.pointer + self.offsets[number], nbytes, self.arena)
 
 
-def lent(pool: Pool, lender: Any, run: Callable[[], Any]) -> Any:
+def lent(pool: Pool, lender: object, run: Callable[[], Result]) -> Result:
     """Call `run` while `lender.allocate` serves the pool's memory requests; return its result."""
     before = pool.lend(lender)
     try:

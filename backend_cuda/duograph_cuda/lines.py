@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
 from duograph.backend.grid import GridDevice, Plan
 from duograph.backend.grid.kernel_writer import ceil_div
@@ -16,6 +16,11 @@ from duograph.backend.grid.strides import split_at
 from duograph.dtype import DType, bfloat16, float16, float32, int32, int64, uint32
 
 from .templates import launch_of
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.device import Launch
+    from duograph.backend.grid.table import Builder, Types
+    from duograph.types import TensorType
 
 __all__ = ["KERNELS"]
 
@@ -67,7 +72,7 @@ class Lines:
         return [(int64, v) for v in (*where, self.parts, self.each)]
 
 
-def _lines(device: GridDevice, x: Any, axis: int) -> Lines | None:
+def _lines(device: GridDevice, x: TensorType, axis: int) -> Lines | None:
     """Return how a tensor's lines along an axis are divided; None if unsupported."""
     outer, n, step = split_at(x.shape, axis)
     count = outer * step
@@ -81,8 +86,8 @@ def _lines(device: GridDevice, x: Any, axis: int) -> Lines | None:
     return Lines(count, n, step, ceil_div(n, each), each)
 
 
-def _extreme(kind: int) -> Any:
-    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def _extreme(kind: int) -> Builder:
+    def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
         (x,) = types
         lines = _lines(device, x, axis)
         if lines is None:
@@ -111,7 +116,7 @@ def _extreme(kind: int) -> Any:
 
 
 def _scan(
-    device: GridDevice, x: Any, axis: int, kind: int, exclusive: bool, reverse: bool
+    device: GridDevice, x: TensorType, axis: int, kind: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
     lines = _lines(device, x, axis)
     if lines is None:
@@ -121,15 +126,15 @@ def _scan(
         acc = int32 if acc.kind == "i" else uint32
     places = kind >= MOST
     last = 3 if places else 2  # buffers before the scratch
-    bases: Any = [(acc, last), (int32, last + 1)]
+    bases: list[tuple[DType, int]] = [(acc, last), (int32, last + 1)]
     if not places:
         bases[1] = (int32, last)  # not used
-    results: Any = [(x.dtype, 1), (int64, 2 if places else 1)]
+    results: list[tuple[DType, int]] = [(x.dtype, 1), (int64, 2 if places else 1)]
     if lines.parts == 1:
         bases = [(acc, 1), (int32, 1)]  # not used
     name = "scan_rows" if lines.step == 1 else "scan_columns"
 
-    def run(totals_only: bool) -> Any:
+    def run(totals_only: bool) -> Launch:
         choices = [kind, exclusive, reverse, lines.parts > 1, totals_only]
         if lines.step == 1:
             choices.append(lines.n % PACK == 0)
@@ -145,23 +150,29 @@ def _scan(
     return Plan((run(True), joined, run(False)), scratch[: 2 if places else 1])
 
 
-def _sums(kind: int) -> Any:
+def _sums(kind: int) -> Builder:
     def builder(
-        device: GridDevice, types: Any, results: Any, *, axis: int, exclusive: bool, reverse: bool
+        device: GridDevice,
+        types: Types,
+        results: Types,
+        *,
+        axis: int,
+        exclusive: bool,
+        reverse: bool,
     ) -> Plan | None:
         return _scan(device, types[0], axis, kind, exclusive, reverse)
 
     return builder
 
 
-def _running(kind: int) -> Any:
-    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def _running(kind: int) -> Builder:
+    def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
         return _scan(device, types[0], axis, kind, False, False)
 
     return builder
 
 
-KERNELS: dict[str, Any] = {
+KERNELS: dict[str, Builder] = {
     "argmax": _extreme(MOST),
     "argmin": _extreme(LEAST),
     "cumsum": _sums(SUMS),

@@ -14,7 +14,6 @@ The padding is zero, so every result is the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from duograph.dtype import bfloat16, float16
 from duograph.ir.graph import Graph, GraphNode
@@ -97,7 +96,7 @@ class _Padding:
         like: GraphNode,
         name: str,
         operands: tuple[int, ...],
-        attributes: dict[str, Any],
+        attributes: dict[str, object],
         result: int | None = None,
     ) -> int:
         """Append a node that calls an op; return its result, a new value or the given one.

@@ -8,7 +8,7 @@ them a matmul takes six times as long, so a copy pays for large matrices.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from duograph.backend.grid import GridDevice, Launch, Plan
 from duograph.backend.grid.kernel_writer import ceil_div
@@ -16,6 +16,9 @@ from duograph.dtype import DType, int64
 from duograph.types import TensorType
 
 from .sources import text
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.table import Builder
 
 __all__ = ["BYTES", "KERNELS", "copy_rows"]
 
@@ -61,7 +64,7 @@ def _pad_constant(
     *,
     low: tuple[int, ...],
     high: tuple[int, ...],
-    value: Any,
+    value: float,
 ) -> Plan | None:
     """Return the launch plan of padding with zeros at the end of a matrix's rows and columns.
 
@@ -77,4 +80,4 @@ def _pad_constant(
     return Plan((copy_rows(x.dtype, *sizes[0], sizes[0][1], *sizes[1], sizes[1][1]),))
 
 
-KERNELS: dict[str, Any] = {"pad_constant": _pad_constant}
+KERNELS: dict[str, Builder] = {"pad_constant": _pad_constant}

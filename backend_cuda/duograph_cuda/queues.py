@@ -73,7 +73,7 @@ class StreamTimer(DeviceTimer):
     def __init__(self, queues: Queues) -> None:
         self.queues = queues
 
-    def mark(self) -> Any:
+    def mark(self) -> object:
         return self.queues.mark()
 
     def elapsed(self, begin: Any, end: Any) -> int:
@@ -91,20 +91,20 @@ class Queues(Streams):
 
     def __init__(self, device: CudaDevice) -> None:
         self.device = device
-        self.handles: list[Any] = [device.main]
-        self.idle: list[Any] = []
-        self.old_events: list[Any] = []
+        self.handles: list[object] = [device.main]
+        self.idle: list[object] = []
+        self.old_events: list[object] = []
         self._local = _Local(self)
 
-    def _check(self, name: str, *arguments: Any) -> Any:
+    def _check(self, name: str, *arguments: object) -> Any:
         return self.device.checked("stream", name, *arguments)
 
-    def _handle(self, stream: _Stream | None) -> Any:
+    def _handle(self, stream: _Stream | None) -> object:
         return self.device.main if stream is None else stream.handle
 
     # ---- streams --------------------------------------------------------------------------------
 
-    def new_stream(self) -> Any:
+    def new_stream(self) -> _Stream:
         device = self.device
         with device.lock:
             if device.queues is None:
@@ -120,22 +120,22 @@ class Queues(Streams):
         return _Stream(self, handle)
 
     @property
-    def current(self) -> Any:
+    def current(self) -> object:
         """The driver's stream of this thread."""
         return self._handle(self._local.stream)
 
-    def use_stream(self, stream: Any) -> None:
+    def use_stream(self, stream: _Stream | None) -> None:
         self._local.stream = stream
         self.device.gate.choose(0 if stream is None else int(stream.handle), threading.get_ident())
 
-    def synchronize_stream(self, stream: Any) -> None:
+    def synchronize_stream(self, stream: _Stream | None) -> None:
         self._check("cuStreamSynchronize", self._handle(stream))
         self._look()
 
-    def query_stream(self, stream: Any) -> bool:
+    def query_stream(self, stream: _Stream | None) -> bool:
         return self._finished("cuStreamQuery", self._handle(stream))
 
-    def _finished(self, name: str, handle: Any) -> bool:
+    def _finished(self, name: str, handle: object) -> bool:
         code, _ = self.device.tried(name, handle)
         if code and int(code) != NOT_READY:
             self.device.failed(code, "stream")
@@ -149,11 +149,11 @@ class Queues(Streams):
 
     # ---- events ---------------------------------------------------------------------------------
 
-    def mark(self) -> Any:
+    def mark(self) -> object:
         """Record a timed event behind the work so far of this thread's stream; return it."""
         return self.record_event(self._local.stream, True)
 
-    def record_event(self, stream: Any, timing: bool) -> Any:
+    def record_event(self, stream: _Stream | None, timing: bool) -> _Event:
         while self.old_events:
             self._check("cuEventDestroy", self.old_events.pop())
         flags = 0 if timing else self.device.no_timing
@@ -161,22 +161,22 @@ class Queues(Streams):
         self._check("cuEventRecord", event.handle, self._handle(stream))
         return event
 
-    def wait_event(self, stream: Any, event: Any) -> None:
+    def wait_event(self, stream: _Stream | None, event: _Event) -> None:
         self._check("cuStreamWaitEvent", self._handle(stream), event.handle, 0)
 
-    def synchronize_event(self, event: Any) -> None:
+    def synchronize_event(self, event: _Event) -> None:
         self._check("cuEventSynchronize", event.handle)
         self._look()
 
-    def query_event(self, event: Any) -> bool:
+    def query_event(self, event: _Event) -> bool:
         return self._finished("cuEventQuery", event.handle)
 
-    def elapsed_time(self, begin: Any, end: Any) -> float:
+    def elapsed_time(self, begin: _Event, end: _Event) -> float:
         return float(self._check("cuEventElapsedTime", begin.handle, end.handle))
 
     # ---- several streams together ---------------------------------------------------------------
 
-    def order(self, first: list[Any], then: list[Any]) -> None:
+    def order(self, first: list[object], then: list[object]) -> None:
         """Let later work of the streams `then` wait for the work so far of the streams `first`."""
         for one in first:
             event = self._check("cuEventCreate", self.device.no_timing)

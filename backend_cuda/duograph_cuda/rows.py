@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from duograph.backend.grid import GridDevice, Launch, Plan, Scalar
 from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import DType, bfloat16, float16, float32, int32, int64
 
 from .templates import launch_of
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.table import Builder, Types
 
 __all__ = ["KERNELS"]
 
@@ -85,7 +88,7 @@ def _rows(
     name: str,
     dtypes: Sequence[DType],
     shape: tuple[int, int],
-    buffers: Any,
+    buffers: Sequence[tuple[DType, int]],
     *more: Scalar,
     last: tuple[bool, ...] = (),
 ) -> Launch:
@@ -105,8 +108,8 @@ def _rows(
     return launch(name, dtypes, (*by, *last), buffers, scalars, by.blocks(rows), by.threads)
 
 
-def _softmax(grad: bool, log: bool) -> Any:
-    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def _softmax(grad: bool, log: bool) -> Builder:
+    def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
         x = types[0]
         if x.dtype not in DTYPES or not x.shape or any(t != x for t in types):
             return None
@@ -128,7 +131,7 @@ def _softmax(grad: bool, log: bool) -> Any:
     return builder
 
 
-def _supported(types: Any, results: Any, axis: int) -> bool:
+def _supported(types: Types, results: Types, axis: int) -> bool:
     return (
         None not in types
         and types[0].size > 0
@@ -138,7 +141,7 @@ def _supported(types: Any, results: Any, axis: int) -> bool:
 
 
 def layer_norm_core(
-    device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
+    device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
     """Return the launches of layer_norm on CUDA over the axes from `axis` on; None if unsupported.
 
@@ -153,7 +156,7 @@ def layer_norm_core(
     return Plan((_rows("layer_norm", dtypes[:5], shape, buffers, (float32, eps)),))
 
 
-def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def layer_norm_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launches of layer_norm's gradients for x, gamma and beta; None if unsupported.
 
     The gradients of gamma and beta are sums over the rows: partial sums first, which a last launch
@@ -196,7 +199,7 @@ def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) 
     return Plan((*first, together), (4 * parts * n, 4 * parts * n))
 
 
-KERNELS: dict[str, Any] = {
+KERNELS: dict[str, Builder] = {
     "softmax": _softmax(False, False),
     "log_softmax": _softmax(False, True),
     "softmax_grad": _softmax(True, False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from duograph.backend.grid import GridDevice, Launch, Plan
 from duograph.backend.grid.along_axis import lined_up, places_of_indices
@@ -18,6 +18,10 @@ from duograph.dtype import DType, bfloat16, float16, float32, int32, int64, uint
 
 from .radix import THREADS, TILE, radix_passes, scratch_of
 from .templates import launch_of
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.table import Builder, Types
+    from duograph.types import TensorType
 
 __all__ = ["KERNELS"]
 
@@ -31,7 +35,7 @@ launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh", "sort.cuh"))
 scatter = functools.partial(launch_of, ("vectors.cuh", "scatter.cuh"))
 
 
-def _sort(x: Any, axis: int, descending: bool, chosen: int) -> Plan | None:
+def _sort(x: TensorType, axis: int, descending: bool, chosen: int) -> Plan | None:
     """Return the launches that sort lines along an axis and write the first `chosen` elements.
 
     The results are these elements and their indices. None if unsupported.
@@ -66,21 +70,25 @@ def _sort(x: Any, axis: int, descending: bool, chosen: int) -> Plan | None:
 
 
 def sort(
-    device: GridDevice, types: Any, results: Any, *, axis: int, descending: bool
+    device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
     """Return the launches of a stable sort along an axis; None if unsupported."""
     return _sort(types[0], axis, descending, types[0].shape[axis])
 
 
 def topk(
-    device: GridDevice, types: Any, results: Any, *, k: int, axis: int, largest: bool
+    device: GridDevice, types: Types, results: Types, *, k: int, axis: int, largest: bool
 ) -> Plan | None:
     """Return the launches of topk, the first k elements of a sort; None if unsupported."""
     return _sort(types[0], axis, largest, k)
 
 
 def _added(
-    device: GridDevice, types: Any, rows_of: Launch, shape: tuple[int, int, int], last: bool = False
+    device: GridDevice,
+    types: Types,
+    rows_of: Launch,
+    shape: tuple[int, int, int],
+    last: bool = False,
 ) -> Plan:
     """Return the launches that copy x, sort the rows of the updates, and add the updates in order.
 
@@ -122,7 +130,7 @@ def _added(
     return Plan((*before, chunks, joined), (*scratch, sums, sums))
 
 
-def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launches of scatter_add; None if the kernels of `backend.grid` do it better.
 
     The updates of a row are added in a fixed order: in chunks of the sorted indices.
@@ -137,8 +145,8 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
     return _added(device, types, rows_of_indices(device, types, axis), (count, n, inner))
 
 
-def _scatter_elements(name: str) -> Any:
-    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def _scatter_elements(name: str) -> Builder:
+    def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
         x, indices, _ = types
         if not lined_up(x, indices, axis) or x.dtype.is_complex or not indices.size or not x.size:
             return None
@@ -152,7 +160,7 @@ def _scatter_elements(name: str) -> Any:
     return builder
 
 
-KERNELS: dict[str, Any] = {
+KERNELS: dict[str, Builder] = {
     "sort": sort,
     "topk": topk,
     "scatter_add": scatter_add,

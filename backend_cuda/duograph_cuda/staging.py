@@ -12,7 +12,7 @@ import collections
 import concurrent.futures
 import ctypes
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -46,7 +46,7 @@ class Staging:
         self.device = device
         self.total = 0
         # by size, in the order of their transfers: (address, event)
-        self._buffers: dict[int, collections.deque[tuple[int, Any]]] = {}
+        self._buffers: dict[int, collections.deque[tuple[int, object]]] = {}
 
     def upload(self, target: int, source: int, nbytes: int) -> None:
         """Queue a copy of host memory to the device; the host memory may change afterwards.
@@ -69,7 +69,7 @@ class Staging:
             finally:
                 self._buffers[size].append((buffer, event))
 
-    def download(self, source: int, nbytes: int) -> tuple[int, int, Any]:
+    def download(self, source: int, nbytes: int) -> tuple[int, int, object]:
         """Queue a copy of device memory to a page-locked buffer.
 
         Returns (size, address, event of the copy); the caller passes them to `give_back`. It holds
@@ -86,7 +86,7 @@ class Staging:
             raise
         return size, buffer, event
 
-    def give_back(self, size: int, buffer: int, event: Any) -> None:
+    def give_back(self, size: int, buffer: int, event: object) -> None:
         """Let the buffer of a download be used again; may be called by a destructor."""
         self._buffers[size].append((buffer, event))
 
@@ -112,7 +112,7 @@ class Staging:
         finally:
             concurrent.futures.wait(copies)  # after an error the array may be gone
 
-    def _buffer(self, size: int) -> tuple[int, Any]:
+    def _buffer(self, size: int) -> tuple[int, object]:
         """Return (address, event) of a page-locked buffer of `size` bytes that no transfer uses.
 
         It is a known buffer, a new one while there is room, or a known one after a wait.
@@ -131,7 +131,7 @@ class Staging:
             self.free()
         return self._new(size)
 
-    def _new(self, size: int) -> tuple[int, Any]:
+    def _new(self, size: int) -> tuple[int, object]:
         device = self.device
         event = device.checked(
             "copy_in",

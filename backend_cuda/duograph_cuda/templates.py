@@ -6,7 +6,6 @@ The kernel builders of this backend call `launch_of`; nothing is compiled here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Launch, Scalar
@@ -22,7 +21,7 @@ def launch_of(
     name: str,
     dtypes: Sequence[DType],
     choices: Sequence[int | bool],
-    buffers: Any,
+    buffers: Sequence[tuple[DType, int]],
     scalars: Sequence[Scalar],
     groups: int,
     threads: int,

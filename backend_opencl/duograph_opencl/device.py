@@ -12,7 +12,7 @@ import os
 import platform
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -25,6 +25,9 @@ from duograph.types import Shape
 from .features import Features, dialect_of, features_of
 from .probe import first_line, subgroups_work
 from .programs import build_program, stored_tiles
+
+if TYPE_CHECKING:
+    from duograph.host_arrays import Array
 
 T = TypeVar("T")
 
@@ -80,7 +83,7 @@ class Device(GridDevice):
         self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
         self._noted = False  # whether the queue notes when its work began and ended
-        self._sending: list[tuple[cl.Event, np.ndarray[Any, Any]]] = []
+        self._sending: list[tuple[cl.Event, Array]] = []
         self._lock = new_lock()
         limit, largest = _limit(device, self.features), self.features.buffer
         self._pool = Pool(self._take, lambda m: m.release(), limit, self.name, largest)
@@ -228,7 +231,7 @@ class Device(GridDevice):
     def nbytes(self, handle: Block) -> int:
         return handle.size
 
-    def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
+    def copy_in(self, array: Array) -> Block:
         """Copy a NumPy array to a new OpenCL buffer; return its handle.
 
         The copy of a small array waits for no earlier launch.
@@ -256,7 +259,7 @@ class Device(GridDevice):
                 self.synchronize()
         return block
 
-    def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[np.generic]) -> Array:
         """Copy an OpenCL buffer to a new NumPy array, after all earlier kernels have run."""
         self.alive()
         out = np.empty(shape, dtype)

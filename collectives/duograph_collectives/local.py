@@ -15,8 +15,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from duograph.backend.collectives import Buffer, CollectivesSpec, Communicator, Request
@@ -27,6 +27,8 @@ from duograph.ranks.world import World
 from duograph.runtime_state import runtime_state, thread_state
 
 __all__ = ["duograph_collectives", "run_ranks"]
+
+Result = TypeVar("Result")
 
 
 class _Shared:
@@ -41,12 +43,12 @@ class _Shared:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.posted: dict[Any, dict[int, Any]] = {}
-        self.taken: dict[Any, int] = {}
+        self.posted: dict[Hashable, dict[int, object]] = {}
+        self.taken: dict[Hashable, int] = {}
         self.reason: str | None = None
         self.ended: set[int] = set()
 
-    def post(self, key: Any, rank: int, data: Any) -> None:
+    def post(self, key: Hashable, rank: int, data: object) -> None:
         """Post the data that a rank sends in one transfer, for the receivers to take."""
         with self.changed:
             self.posted.setdefault(key, {})[rank] = data
@@ -74,7 +76,7 @@ class _Transfer(Request):
     def __init__(
         self,
         shared: _Shared,
-        key: Any,
+        key: Hashable,
         senders: dict[int, int],
         readers: int,
         take: Callable[[dict[int, Any]], None],
@@ -130,7 +132,7 @@ class LocalCommunicator(Communicator):
         self._messages: dict[tuple[int, int, int], int] = {}
         self._splits: dict[tuple[int, ...], int] = {}
 
-    def _meet(self, data: Any, take: Callable[[dict[int, Any]], None]) -> Request:
+    def _meet(self, data: object, take: Callable[[dict[int, Any]], None]) -> Request:
         key = (self._name, self._count)
         self._count += 1
         self._shared.post(key, self.rank, data)
@@ -187,7 +189,7 @@ class LocalCommunicator(Communicator):
         self._shared.end(reason)
 
 
-def run_ranks(function: Callable[..., Any], size: int, *args: Any) -> list[Any]:
+def run_ranks(function: Callable[..., Result], size: int, *args: object) -> list[Result]:
     """Call a function on `size` threads, which are the ranks of a world; return their results.
 
     Args:

@@ -14,7 +14,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from duograph.backend.collectives import DeviceRequest, DeviceTransfers, Part
 from duograph.context import settings
@@ -22,6 +22,9 @@ from duograph.dtype import DType, bool_, uint8
 from duograph.errors import CommunicationError
 
 from .nccl_library import REDUCTIONS, TYPES, WITH_FLOAT8, Library, NcclError
+
+if TYPE_CHECKING:
+    from duograph.backend.prepared import Handle
 
 __all__ = ["NcclTransfers"]
 
@@ -39,7 +42,7 @@ class _Enqueued(DeviceRequest):
         since: when it was started.
     """
 
-    def __init__(self, transfers: NcclTransfers, event: Any, kept: Sequence[Any]) -> None:
+    def __init__(self, transfers: NcclTransfers, event: object, kept: Sequence[object]) -> None:
         self._transfers, self.event, self.kept = transfers, event, kept
         self.since = time.monotonic()
         self.done = False
@@ -106,33 +109,35 @@ class NcclTransfers(DeviceTransfers):
 
     # ---- order on the device --------------------------------------------------------------------
 
-    def mark(self) -> Any:
+    def mark(self) -> object:
         device = self.device
         event = device.checked("NCCL", "cuEventCreate", device.no_timing)
         device.checked("NCCL", "cuEventRecord", event, device.stream)
         return event
 
-    def order(self, event: Any) -> None:
+    def order(self, event: object) -> None:
         """Let later work of the device wait for an event."""
         self.device.checked("NCCL", "cuStreamWaitEvent", self.device.stream, event, 0)
 
-    def reached(self, event: Any) -> bool:
+    def reached(self, event: object) -> bool:
         """Return whether an event has been reached."""
         code, _ = self.device.tried("cuEventQuery", event)
         if code and int(code) != _NOT_READY:
             self.device.failed(code, "NCCL")
         return not code
 
-    def destroy(self, event: Any) -> None:
+    def destroy(self, event: object) -> None:
         """Free an event; what waits for it still does."""
         self.device.checked("NCCL", "cuEventDestroy", event)
 
-    def allocate(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> Handle:
         return self.device.allocate(nbytes, "NCCL")
 
     # ---- transfers ------------------------------------------------------------------------------
 
-    def _start(self, after: Any, kept: Sequence[Any], calls: Callable[[], None]) -> DeviceRequest:
+    def _start(
+        self, after: object, kept: Sequence[object], calls: Callable[[], None]
+    ) -> DeviceRequest:
         """Run `calls` of NCCL in the stream, behind the mark `after`, as one group."""
         library, device = self.library, self.device
         self.check()
@@ -150,7 +155,7 @@ class NcclTransfers(DeviceTransfers):
             self._flying.append(made)
         return made
 
-    def _forget(self, most: int, reached: Callable[[Any], bool]) -> None:
+    def _forget(self, most: int, reached: Callable[[object], bool]) -> None:
         """Forget up to `most` transfers that are complete, the oldest first."""
         with self._lock:
             for _ in range(most):
@@ -204,15 +209,15 @@ class NcclTransfers(DeviceTransfers):
             raise
         library.call("ncclGroupEnd", comm=self.comm)
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: object) -> None:
         stream = self.library.ffi.cast("cudaStream_t", int(self.stream))
         self.library.call(name, *arguments, self.comm, stream, comm=self.comm)
 
-    def _at(self, handle: Any, offset: int = 0) -> Any:
+    def _at(self, handle: Handle, offset: int = 0) -> object:
         return self.library.ffi.cast("void *", handle.pointer + offset)
 
     def exchange(
-        self, sends: Sequence[Part], receives: Sequence[Part], after: Any
+        self, sends: Sequence[Part], receives: Sequence[Part], after: object
     ) -> DeviceRequest:
         kind = self.library.functions.ncclUint8
 
@@ -248,10 +253,10 @@ class NcclTransfers(DeviceTransfers):
 
     def all_reduce(
         self,
-        pairs: Sequence[tuple[Any, Any, int]],
+        pairs: Sequence[tuple[Handle, Handle, int]],
         dtype: DType,
         reduction: str,
-        after: Any,
+        after: object,
     ) -> DeviceRequest:
         kind, op = self._kinds(dtype, reduction)
 
@@ -262,7 +267,7 @@ class NcclTransfers(DeviceTransfers):
         return self._start(after, [h for x, out, _ in pairs for h in (x, out)], calls)
 
     def reduce_scatter(
-        self, x: Any, out: Any, count: int, dtype: DType, reduction: str, after: Any
+        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: object
     ) -> DeviceRequest:
         kind, op = self._kinds(dtype, reduction)
         return self._start(
@@ -270,14 +275,16 @@ class NcclTransfers(DeviceTransfers):
             lambda: self._call("ncclReduceScatter", self._at(x), self._at(out), count, kind, op),
         )  # fmt: skip
 
-    def all_gather(self, x: Any, out: Any, nbytes: int, after: Any) -> DeviceRequest:
+    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: object) -> DeviceRequest:
         kind = self.library.functions.ncclUint8
         return self._start(
             after, (x, out),
             lambda: self._call("ncclAllGather", self._at(x), self._at(out), nbytes, kind),
         )  # fmt: skip
 
-    def broadcast(self, x: Any, out: Any, nbytes: int, root: int, after: Any) -> DeviceRequest:
+    def broadcast(
+        self, x: Handle, out: Handle, nbytes: int, root: int, after: object
+    ) -> DeviceRequest:
         kind = self.library.functions.ncclUint8
         return self._start(
             after, (x, out),

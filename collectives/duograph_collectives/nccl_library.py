@@ -109,7 +109,7 @@ class Library:
             )
         self.version = f"{self.number // 10000}.{self.number % 10000 // 100}.{self.number % 100}"
 
-    def call(self, name: str, *arguments: Any, comm: Any = None) -> int:
+    def call(self, name: str, *arguments: object, comm: object = None) -> int:
         """Call a function of NCCL; return its status, which is success or "in progress".
 
         Args:
@@ -123,7 +123,7 @@ class Library:
             raise NcclError(f"{name} gave {self.words(status, comm)}")
         return status
 
-    def words(self, status: int, comm: Any = None) -> str:
+    def words(self, status: int, comm: object = None) -> str:
         """Return the name of a status, and the last error of a communicator if it is given."""
         ffi, functions = self.ffi, self.functions
         name = ffi.string(functions.ncclGetErrorString(status)).decode()
@@ -137,7 +137,7 @@ class Library:
         self.call("ncclGetUniqueId", made)
         return bytes(self.ffi.buffer(made))
 
-    def new_comm(self, size: int, rank: int, unique_id: bytes) -> Any:
+    def new_comm(self, size: int, rank: int, unique_id: bytes) -> object:
         """Start to make the communicator of `size` ranks on the CUDA context that is current.
 
         `settled` says when it is made.
@@ -159,13 +159,13 @@ class Library:
         self.call("ncclCommInitRankConfig", place, size, known[0], rank, config)
         return place[0]
 
-    def state(self, comm: Any) -> int:
+    def state(self, comm: object) -> int:
         """Return the asynchronous status of a communicator."""
         place = self.ffi.new("ncclResult_t *")
         self.call("ncclCommGetAsyncError", comm, place)
         return int(place[0])
 
-    def settled(self, comm: Any) -> bool:
+    def settled(self, comm: object) -> bool:
         """Return whether what was last called on a communicator is done.
 
         Raises:
@@ -178,7 +178,7 @@ class Library:
             raise NcclError(f"NCCL gave {self.words(found, comm)}")
         return True
 
-    def settle(self, comm: Any, seconds: float) -> None:
+    def settle(self, comm: object, seconds: float) -> None:
         """Wait until what was last called on a communicator is done.
 
         Raises:

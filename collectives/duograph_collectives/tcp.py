@@ -24,8 +24,7 @@ import sys
 import time
 import types
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from duograph.backend.collectives import Buffer, CollectivesSpec, Communicator, Request
@@ -120,7 +119,7 @@ class _Mesh:
             if peer.ended:
                 self._ready.unregister(peer.link)
 
-    def _tried(self, peer: _Peer, do: Any, *arguments: Any) -> None:
+    def _tried(self, peer: _Peer, do: Callable[..., object], *arguments: object) -> None:
         try:
             do(*arguments)
         except BlockingIOError:

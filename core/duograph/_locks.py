@@ -13,14 +13,16 @@ import os
 import threading
 import time
 import weakref
-from typing import Any
+from typing import Any, TypeAlias
 
-__all__ = ["importing", "new_lock"]
+__all__ = ["ReentrantLock", "importing", "new_lock"]
+
+ReentrantLock: TypeAlias = "threading.RLock"
 
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def new_lock() -> Any:
+def new_lock() -> ReentrantLock:
     """Return a re-entrant lock that is released in forked child processes."""
     made = threading.RLock()
     _made.add(made)

@@ -14,7 +14,6 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from .errors import ArgumentError
 
@@ -161,8 +160,8 @@ def near(name: str, known: Sequence[str]) -> str:
 
 
 def arity_error(
-    owner: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
-    said: str, bound: int = 0,
+    owner: str, function: Callable[..., object], args: Sequence[object],
+    kwargs: Mapping[str, object], said: str, bound: int = 0,
 ) -> ArgumentError | None:  # fmt: skip
     """Return the error for arguments that a function's signature cannot take; None if it can.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from .errors import ArgumentError
 from .runtime_state import runtime_state
@@ -24,12 +24,12 @@ __all__ = [
     "refuse_operand",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 # Calls kept per function; a function with ever new types starts over rather than growing.
 _LIMIT = 1024
 # Prepared calls by key.
-Table: TypeAlias = "dict[Hashable, Callable[..., Any]]"
+Table: TypeAlias = "dict[Hashable, Callable[..., object]]"
 # For each function: prepared calls, those of the other form (`exchange_cached_calls`), and the keys
 # of calls that were made once.
 _caches: list[tuple[Table, Table, set[Hashable]]] = []
@@ -71,14 +71,16 @@ def cached_call(function: F) -> F:
     seen: set[Hashable] = set()
     _caches.append((table, {}, seen))
 
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except AttributeError as error:
             refuse_operand(function.__name__.lstrip("_"), function, args, kwargs, error)
             raise
 
-    def slow_call(key: tuple[Hashable, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def slow_call(
+        key: tuple[Hashable, ...], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         result = guarded(*args, **kwargs)
         if key not in seen:
             if len(seen) >= _LIMIT:
@@ -93,7 +95,7 @@ def cached_call(function: F) -> F:
             table[key] = function
         return result
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if runtime_state.staging:
             return guarded(*args, **kwargs)
         if kwargs:
@@ -120,9 +122,9 @@ def cached_call(function: F) -> F:
 
 def refuse_operand(
     owner: str,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     error: Exception,
 ) -> None:
     """Raise ArgumentError if a parameter annotated as a Tensor, or tuple of them, got another kind.
@@ -151,7 +153,7 @@ def refuse_operand(
                 raise ArgumentError(f"{owner}: got {found} for {label}; wanted a Tensor") from error
 
 
-def copy_identity(function: Callable[..., Any], wrapper: Callable[..., Any]) -> None:
+def copy_identity(function: Callable[..., object], wrapper: Callable[..., object]) -> None:
     """Give a wrapper the name, documentation and signature of a function.
 
     It does what `functools.update_wrapper` does, in a fifth of the time: a thousand functions are
@@ -166,7 +168,7 @@ def copy_identity(function: Callable[..., Any], wrapper: Callable[..., Any]) -> 
     wrapper.__wrapped__ = function  # type: ignore[attr-defined]
 
 
-def _key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, ...]:
+def _key(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Hashable, ...]:
     """Return the key under which a cached function finds the prepared call for its arguments.
 
     It has the names of keyword arguments, the types of Tensors, the values of other arguments, and

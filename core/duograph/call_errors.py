@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -33,7 +33,7 @@ __all__ = [
     "kinds_of", "refuse_arity",
 ]  # fmt: skip
 
-T = TypeVar("T", bound=Callable[..., Any])
+T = TypeVar("T", bound=Callable[..., object])
 # position, name and annotation of an argument that is checked, and whether it may be None
 Options: TypeAlias = tuple[tuple[int, str, str, bool], ...]
 
@@ -57,7 +57,7 @@ _REFUSED: dict[str, tuple[type, ...] | None] = {
 _EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
 
 
-def kinds_of(function: Callable[..., Any], bound: int = 0) -> Options:
+def kinds_of(function: Callable[..., object], bound: int = 0) -> Options:
     """Return the parameters of a function that `check_kinds` checks: bools, ints and strings.
 
     A keyword-only parameter gets a position beyond all others.
@@ -123,7 +123,7 @@ def explaining(target: T) -> T:
     options = kinds_of(function)
 
     @functools.wraps(function)
-    def call(*args: object, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if options:
             check_kinds(function.__name__, options, args, kwargs)
         try:
@@ -154,11 +154,11 @@ def explain_methods(cls: type, *names: str) -> None:
             setattr(cls, name, _explaining(method, name))
 
 
-def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _explaining(method: Callable[..., object], name: str) -> Callable[..., object]:
     options = kinds_of(method, 1) if name == "__init__" else ()
 
     @functools.wraps(method)
-    def call(self: object, /, *args: object, **kwargs: object) -> Any:
+    def call(self: object, /, *args: object, **kwargs: object) -> object:
         if options:
             check_kinds(type(self).__name__, options, args, kwargs)
         try:
@@ -179,7 +179,7 @@ def _explaining(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def refuse_arity(
     owner: str,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     args: tuple[object, ...],
     kwargs: dict[str, object],
     error: Exception,

@@ -165,7 +165,7 @@ def take_device(index: int) -> None:
     set_context(device_id=index)
 
 
-def settle(owner: str, asked: dict[str, Any]) -> dict[str, Any]:
+def settle(owner: str, asked: dict[str, object]) -> dict[str, object]:
     """Return the options that a program asks for, with those that `force` has set replaced.
 
     Args:
@@ -182,7 +182,7 @@ def settle(owner: str, asked: dict[str, Any]) -> dict[str, Any]:
     return {**asked, **changed}
 
 
-def set_context(**kwargs: Any) -> None:
+def set_context(**kwargs: object) -> None:
     """Set options for the whole process (`mindspore.set_context`).
 
     Args:
@@ -267,7 +267,7 @@ def set_deterministic(deterministic: bool) -> None:
     set_context(deterministic="ON" if deterministic else "OFF")
 
 
-def _check(key: str, value: Any) -> Any:
+def _check(key: str, value: object) -> Any:
     """Return a new value for a setting in canonical form.
 
     Raises:
@@ -358,15 +358,15 @@ _PARALLEL_DEFAULTS = {
     **defaults_of("set_auto_parallel_context", WORKS),
     **defaults_of("set_auto_parallel_context", MOOT),
 }
-_parallel: dict[str, Any] = {}
+_parallel: dict[str, object] = {}
 
 
-def _parallel_options() -> dict[str, Any]:
+def _parallel_options() -> dict[str, object]:
     """Return the parallel options that were set; threads that act as ranks have their own."""
     return _parallel if thread_state.world is None else thread_state.world.parallel
 
 
-def set_auto_parallel_context(**kwargs: Any) -> None:
+def set_auto_parallel_context(**kwargs: object) -> None:
     """Say how a program runs on several ranks (`mindspore.set_auto_parallel_context`).
 
     Args:

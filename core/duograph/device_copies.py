@@ -8,7 +8,7 @@ values through the host. The module checks what a backend returns and must not r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from .backend.protocol import Backend, Handle
 from .errors import BackendError
 from .placement import check_dtype
 from .types import Device, TensorType
+
+if TYPE_CHECKING:
+    from .backend.dlpack import Exporter
+    from .host_arrays import Array
 
 __all__ = ["Shared", "copied", "copied_out_later", "imported"]
 
@@ -93,9 +97,7 @@ def _through_dlpack(
     return made
 
 
-def copied_out_later(
-    type_: TensorType, handle: Handle
-) -> Callable[[], np.ndarray[Any, Any]] | None:
+def copied_out_later(type_: TensorType, handle: Handle) -> Callable[[], Array] | None:
     """Start a copy of a buffer to the host; return a function that waits for the array.
 
     None if the backend has no such copies. The function may be called once.
@@ -116,7 +118,7 @@ def copied_out_later(
             "that waits for the array, or None"
         )
 
-    def arrived(kept: Handle = handle) -> np.ndarray[Any, Any]:
+    def arrived(kept: Handle = handle) -> Array:
         with naming(backend, "copy_out_async"), copying(
             backend, "from device", device.index, type_.nbytes
         ):  # fmt: skip
@@ -141,7 +143,7 @@ class Shared:
             capsules have a copy on the host.
     """
 
-    def __init__(self, type_: TensorType, held: Any) -> None:
+    def __init__(self, type_: TensorType, held: Handle) -> None:
         self.type = type_
         self.held = held
         self.device: tuple[int, int] | None = HOST
@@ -159,7 +161,7 @@ class Shared:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> Any:
+    ) -> object:
         """Return a DLPack capsule, as the protocol of Python's array libraries says.
 
         Raises:
@@ -186,7 +188,7 @@ class Shared:
             )
         return capsule_of(self._on_host(), HOST, max_version)
 
-    def _own(self, stream: int | None, max_version: tuple[int, int] | None, copy: bool) -> Any:
+    def _own(self, stream: int | None, max_version: tuple[int, int] | None, copy: bool) -> object:
         """Return a capsule of the memory on its own device, or of a copy there."""
         type_, handle = self.type, self.held
         device = type_.committed_device
@@ -199,14 +201,14 @@ class Shared:
                 handle, type_.shape, type_.dtype.np, device.index, stream, max_version
             )
 
-    def _on_host(self) -> np.ndarray[Any, Any]:
+    def _on_host(self) -> Array:
         """Return a copy of the values on the host."""
         type_ = self.type
         index = type_.committed_device.index
         return np.array(from_device(self.backend, self.held, type_.shape, type_.dtype.np, index))
 
 
-def imported(source: Any, where: tuple[int, int]) -> tuple[TensorType, Handle]:
+def imported(source: Exporter, where: tuple[int, int]) -> tuple[TensorType, Handle]:
     """Return the type and a buffer of the memory of an object with ``__dlpack__``.
 
     The buffer is on the current device if that has the memory, else on the first device that does.
@@ -236,7 +238,7 @@ def imported(source: Any, where: tuple[int, int]) -> tuple[TensorType, Handle]:
 
 
 def _imported_to(
-    device: Device, source: Any, where: tuple[int, int]
+    device: Device, source: Exporter, where: tuple[int, int]
 ) -> tuple[TensorType, Handle] | None:
     """Return what `imported` does, on a given device; None if that cannot use the memory."""
     backend = registry.backend(device.name)

@@ -78,10 +78,10 @@ class Atom:
         return f"{self.low} <= {self.name} <= {self.high}"
 
 
-def _unsupported(name: str) -> Any:
+def _unsupported(name: str) -> Callable[..., Any]:
     """Return a method that pins the receiver to its hint, and applies Python's own method to it."""
 
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: Dim | Real, *args: object) -> Any:
         return getattr(self.scope.pin(self), name)(*map(pin, args))
 
     return method
@@ -109,7 +109,7 @@ class Dim:
 
     # ---- arithmetic -----------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         terms = _terms(other)
         if terms is None:
             return _as_real("add", self, other)
@@ -117,19 +117,19 @@ class Dim:
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         terms = _terms(other)
         if terms is None:
             return _as_real("sub", self, other)
         return self.scope.of(_sum(self.terms, terms, -1))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         terms = _terms(other)
         if terms is None:
             return _as_real("sub", other, self)
         return self.scope.of(_sum(terms, self.terms, -1))
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         terms = _terms(other)
         if terms is None:
             if type(other) in (str, bytes, list, tuple):
@@ -144,41 +144,41 @@ class Dim:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Size) -> Size:
         if _terms(other) is None:
             return NotImplemented if type(other) is not float else self.scope.pin(self) // other
         return floor_divided(self.scope, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Size) -> Size:
         if _terms(other) is None:
             return NotImplemented if type(other) is not float else other // self.scope.pin(self)
         return floor_divided(self.scope, other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Size) -> Size:
         if _terms(other) is None:
             return NotImplemented if type(other) is not float else self.scope.pin(self) % other
         return self - floor_divided(self.scope, self, other) * other
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Size) -> Size:
         if _terms(other) is None:
             return NotImplemented
         return other - floor_divided(self.scope, other, self) * self
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: Size) -> tuple[Size, Size]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: Size) -> tuple[Size, Size]:
         return other // self, other % self
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return _as_real("truediv", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return _as_real("truediv", other, self)
 
-    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+    def __pow__(self, other: float, modulo: int | None = None) -> Any:
         if modulo is None and type(other) is int and 0 <= other <= 8:
-            found: Any = 1
+            found: Size = 1
             for _ in range(other):
                 found = found * self
             return found
@@ -186,21 +186,21 @@ class Dim:
             return _as_real("pow", self, float(other))
         return pow(self.scope.pin(self), pin(other), modulo)
 
-    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+    def __rpow__(self, other: float, modulo: None = None) -> Any:
         return pow(other, self.scope.pin(self), modulo)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Size:
         return self * -1
 
     def __pos__(self) -> Dim:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Size:
         return self if self >= 0 else -self
 
     # ---- questions ------------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         terms = _terms(other)
@@ -213,25 +213,25 @@ class Dim:
             return True
         return self.scope.ask(self, "==", other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> bool:
         found = self.__eq__(other)
         return found if found is NotImplemented else not found
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> bool:
         return self._below(other, "<")
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> bool:
         return self._below(other, "<=")
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> bool:
         found = self._below(other, "<=")
         return found if found is NotImplemented else not found
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> bool:
         found = self._below(other, "<")
         return found if found is NotImplemented else not found
 
-    def _below(self, other: Any, relation: str) -> Any:
+    def _below(self, other: object, relation: str) -> bool:
         terms = _terms(other)
         if terms is None:
             return _compared(self, relation, other)
@@ -303,7 +303,7 @@ class Real:
 
     __slots__ = ("scope", "function", "parts", "hint")
 
-    def __init__(self, scope: Scope, function: str, parts: tuple[Any, ...]) -> None:
+    def __init__(self, scope: Scope, function: str, parts: tuple[object, ...]) -> None:
         self.scope, self.function, self.parts = scope, function, parts
         self.hint: Any = _ARITHMETIC[function](*map(hint_of, parts))
 
@@ -333,27 +333,27 @@ class Real:
     def __format__(self, spec: str) -> str:
         return format(self.scope.pin(self), spec)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if self.function == "float" and type(other) in (int, float) and other == int(other):  # type: ignore[call-overload]
             return self.parts[0] == int(other)  # type: ignore[call-overload]
         return _compared(self, "==", other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> bool:
         found = self.__eq__(other)
         return found if found is NotImplemented else not found
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> bool:
         return _compared(self, "<", other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> bool:
         return _compared(self, "<=", other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> bool:
         return _compared(self, "<", other, True)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> bool:
         return _compared(self, "<=", other, True)
 
     def __copy__(self) -> Real:
@@ -386,8 +386,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 _ARITHMETIC["float"] = float
 
 
-def _real_method(name: str, reflected: bool) -> Any:
-    def method(self: Real, other: Any) -> Any:
+def _real_method(name: str, reflected: bool) -> Callable[[Real, object], Any]:
+    def method(self: Real, other: object) -> Any:
         return _as_real(name, other, self) if reflected else _as_real(name, self, other)
 
     return method
@@ -413,7 +413,7 @@ def _as_real(function: str, x: Any, y: Any) -> Any:
     return Real((x if is_symbolic(x) else y).scope, function, (x, y))
 
 
-def _compared(x: Dim | Real, relation: str, y: Any, swapped: bool = False) -> Any:
+def _compared(x: Dim | Real, relation: str, y: object, swapped: bool = False) -> bool:
     """Compare a symbolic number with another number, which need not be an int."""
     if type(y) not in (int, float, bool, Dim, Real):
         if not isinstance(y, numbers.Number):
@@ -532,7 +532,7 @@ def _without(m: Monomial, factors: Monomial) -> Monomial | None:
     return tuple(left)
 
 
-def concrete(value: Any, values: Values) -> Any:
+def concrete(value: object, values: Values) -> Any:
     """Return a number for given values of the symbols; numbers that are not symbolic stay.
 
     The values may be sizes of another scope, of which the result is then made.
@@ -547,7 +547,7 @@ def concrete(value: Any, values: Values) -> Any:
     return value
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return the text of a number, such as ``8*s0 + 1``, without pinning it."""
     if type(value) is Real:
         return f"{value.function}({', '.join(map(text_of, value.parts))})"

@@ -210,7 +210,7 @@ tuple_ = Type("Tuple")
 type_none = Type("None")
 
 
-DTypeLike: TypeAlias = "DType | np.dtype[Any] | type | str"  # the arguments of as_dtype
+DTypeLike: TypeAlias = "DType | np.dtype[np.generic] | type | str"  # the arguments of as_dtype
 
 
 def as_dtype(value: object) -> DType:
@@ -317,7 +317,7 @@ _SCALAR = {"b": bool_, "i": int64, "f": float32, "c": complex128}
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def wrapped(value: Any, dtype: DType) -> Any:
+def wrapped(value: object, dtype: DType) -> Any:
     """Return an int reduced to the range of an integer dtype, as C does; any other value as it is.
 
     -1 is 255 as uint8. MindSpore converts a number beside a tensor in this way.
@@ -369,7 +369,7 @@ def _checked(owner: str, value: DType) -> DType:
     return value
 
 
-def dtype_to_nptype(type_: DType) -> Any:
+def dtype_to_nptype(type_: DType) -> type[np.generic]:
     """Return the NumPy scalar type of a dtype (`mindspore.dtype_to_nptype`).
 
     Examples:

@@ -71,7 +71,7 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
         return np.array(found, dtype=target.np, order="C")
 
 
-def is_number(dtype: np.dtype[Any]) -> bool:
+def is_number(dtype: np.dtype[np.generic]) -> bool:
     """Return whether NumPy elements are numbers that tensors can hold, perhaps after a cast.
 
     NumPy itself knows the dtypes of the package ml_dtypes, such as bfloat16, as bytes only.

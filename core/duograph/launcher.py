@@ -233,7 +233,7 @@ def _variable(process: int, names: Sequence[str]) -> str | None:
     return next((values[n] for n in names if n in values), None)
 
 
-def _kill(process: subprocess.Popen[Any]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a process and all below it."""
     for pid in (*_descendants(process.pid), process.pid):
         try:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Op", "op", "OPS", "NO_GRAD"]
 
 # Attributes by name, with frozen values of any type.
-Attributes: TypeAlias = Mapping[str, Any]
+Attributes: TypeAlias = Mapping[str, object]
 
 # Every op by name, filled by the modules that ops/__init__.py lists and by plugins.
 OPS: dict[str, Op] = {}
@@ -65,9 +65,9 @@ NO_GRAD = _NoGrad()
 _kernel_caches: list[tuple[dict[Hashable, Function], dict[Hashable, Function]]] = []
 
 
-def kernel_cache() -> dict[Hashable, Callable[..., Any]]:
+def kernel_cache() -> dict[Hashable, Function]:
     """Return a new dict for lowered calls of ops, which `drop_tables` clears."""
-    made: dict[Hashable, Callable[..., Any]] = {}
+    made: dict[Hashable, Function] = {}
     _kernel_caches.append((made, {}))
     return made
 
@@ -331,7 +331,7 @@ class Op:
 
     # ---- calling --------------------------------------------------------------------------------
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Functions that apply ops differ in signature from op to op.
 Function: TypeAlias = Callable[..., Any]
 # Attributes by name, with frozen values of any type.
-AttributeDict: TypeAlias = dict[str, Any]
+AttributeDict: TypeAlias = dict[str, object]
 # Tensors, graph values, Python numbers, and None for an absent optional operand.
 Operands: TypeAlias = tuple[Any, ...]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import opcode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .op import Op
 
 
-def freeze(value: Any) -> Any:
+def freeze(value: Any) -> Hashable:
     """Return an attribute value in hashable form.
 
     Lists and small arrays become tuples, NumPy scalars become Python numbers, and a tensor that was
@@ -72,7 +72,7 @@ class _Accepted(NamedTuple):
     """
 
     text: str
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[object], bool]
     fits: Callable[[Any, int], bool] | None = None
 
 
@@ -84,11 +84,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**1023)
 
 
-def _is(kind: type) -> Callable[[Any], bool]:
+def _is(kind: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kind)
 
 
-def _tuple_of(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _tuple_of(accepts: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, tuple) and all([accepts(v) for v in value])
 
 
@@ -242,7 +242,7 @@ def has_body(function: Callable[..., object]) -> bool:
 
 
 def documented(
-    function: Callable[..., Any], of: Op, signature: Callable[..., Any] | None = None
+    function: Callable[..., Any], of: Op, signature: Callable[..., object] | None = None
 ) -> Callable[..., Any]:
     """Give a function the name and documentation of the op `of`; return the function.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -278,7 +278,7 @@ class Parameter(Tensor):
     def _title(self) -> str:
         return f"Parameter {self._name}{'' if self.requires_grad else ' (fixed)'} "
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _unpickle, (
             np.asarray(self.asnumpy()), self.dtype.name, self._name, self.requires_grad,
             self.layerwise_parallel, self.parallel_optimizer,

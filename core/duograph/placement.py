@@ -24,6 +24,7 @@ from .runtime_state import runtime_state, thread_state
 from .types import Device
 
 if TYPE_CHECKING:
+    from .host_arrays import Array
     from .tensor import Tensor
 
 __all__ = [
@@ -62,11 +63,11 @@ class Arriving:
         device: the device to which the tensor was moved.
     """
 
-    def __init__(self, wait: Callable[[], np.ndarray[Any, Any]], device: Device) -> None:
+    def __init__(self, wait: Callable[[], Array], device: Device) -> None:
         self.wait = wait
         self.device = device
 
-    def __call__(self, array: object) -> np.ndarray[Any, Any]:
+    def __call__(self, array: object) -> Array:
         return np.array(self.wait(), order="C")
 
 

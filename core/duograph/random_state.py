@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from .tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from .host_arrays import Array
 
 __all__ = [
     "Generator",
@@ -51,7 +53,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 on_seed: list[Callable[[int], None]] = []
 
 
-def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+def philox(state: Sequence[int] | Array, count: int) -> Array:
     """Return `count` random uint32 words of the Philox generator.
 
     Word i is word i % 4 of the block with counter (i // 4, offset).
@@ -201,7 +203,7 @@ def random_stream(index: int) -> Iterator[None]:
         thread_state.generator = before
 
 
-def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+def next_state(seed: object = None, generator: Generator | None = None) -> Array:
     """Advance a generator by one position; return the state for the next random op.
 
     The state has four uint32: key low, key high, offset low, offset high.
@@ -297,12 +299,12 @@ def set_rng_state(state: ArrayLike | Tensor) -> None:
     _global_generator().set_state(state)
 
 
-def host_uniform(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+def host_uniform(n: int, generator: Generator | None = None) -> Array:
     """Draw `n` uniform float64 numbers in [0, 1) on the host, advancing the random state."""
     return philox(next_state(generator=generator), n) * 2.0**-32
 
 
-def host_normal(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+def host_normal(n: int, generator: Generator | None = None) -> Array:
     """Draw `n` standard normal float64 numbers on the host, advancing the random state."""
     half = (n + 1) // 2
     words = philox(next_state(generator=generator), 2 * half)

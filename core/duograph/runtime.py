@@ -12,7 +12,6 @@ import time
 import weakref
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
 
 from . import context
 from .backend import registry
@@ -95,7 +94,7 @@ class Stream:
             raise ArgumentError(f"Stream: got unknown options {', '.join(kwargs)}; wanted none")
         self._device = registry.current_device()
         self._queues = _queues_of(self._device)
-        self._queue: Any = None  # the backend's stream; None is the default one
+        self._queue: object = None  # the backend's stream; None is the default one
         if number is None:
             Stream._made += 1
             number = Stream._made
@@ -214,7 +213,7 @@ class Event:
         self._blocking = blocking
         self._time: float | None = None
         self._stream: Stream | None = None
-        self._mark: Any = None  # the backend's event
+        self._mark: object = None  # the backend's event
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work so far of a stream, by default the current one."""

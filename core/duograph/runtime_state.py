@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ._locks import new_lock
 
 if TYPE_CHECKING:
-    from .autodiff.tape import LeafListener
+    from .autodiff.tape import Cotangent, LeafListener, Node
+    from .backend.codegen.expression import Expr
     from .nn.cell import Cell
     from .op import Op
-    from .op_calls import Builder
+    from .op_calls import Builder, Function
     from .pages import Page
     from .random_state import Generator
     from .ranks.world import World
@@ -32,30 +33,37 @@ __all__ = ["runtime_state", "staged_builder", "thread_state", "without_builder"]
 class CellCompiler(Protocol):
     """Interface of the compiler functions that a Cell (a network layer) calls."""
 
-    def graph_call(self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
+    def graph_call(
+        self, cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], /
+    ) -> Any: ...
 
     def compile_cell(
-        self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
+        self, cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], /
     ) -> None: ...
 
-    def show_cell(self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Page: ...
+    def show_cell(
+        self, cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], /
+    ) -> Page: ...
 
     @property
     def JitConfig(self) -> Any: ...
 
-    def jit(self, function: Callable[..., Any], /) -> Any: ...
+    def jit(self, function: Callable[..., object], /) -> Any: ...
 
 
 class OpWatch(Protocol):
     """Interface of what looks at the results of eager ops (`autodiff.anomaly`)."""
 
-    def watched(
-        self, op: Op, attributes: Mapping[str, Any], call: Callable[..., Any], /
-    ) -> Callable[..., Any]: ...
+    def watched(self, op: Op, attributes: Mapping[str, object], call: Function, /) -> Function: ...
 
     def gradient(
-        self, node: Any, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = (), /
-    ) -> Sequence[Any]: ...
+        self,
+        node: Node,
+        cotangents: Sequence[Cotangent | None],
+        create_graph: bool,
+        sums: Sequence[Cotangent | None] = (),
+        /,
+    ) -> Sequence[Cotangent | None]: ...
 
 
 class RuntimeState:
@@ -113,9 +121,9 @@ class RuntimeState:
     watch: OpWatch | None
     seed: int | None
     eager_builder: Builder
-    prepare_call: Callable[..., Any]
+    prepare_call: Callable[..., Function | None]
     expand_body: Callable[..., Any]
-    scalar_of_body: Callable[..., Any]
+    scalar_of_body: Callable[..., Expr]
     load_compiler: Callable[[], CellCompiler]
     check_device: Callable[[str], str] | None
     default_device: Callable[[], str] | None

@@ -38,7 +38,9 @@ class Guard:
 
     __slots__ = ("left", "relation", "right", "answer", "where")
 
-    def __init__(self, left: Any, relation: str, right: Any, answer: bool, where: str) -> None:
+    def __init__(
+        self, left: object, relation: str, right: object, answer: bool, where: str
+    ) -> None:
         self.left, self.relation, self.right = left, relation, right
         self.answer, self.where = answer, where
 
@@ -127,7 +129,7 @@ class Scope:
             found = self._quotients[key] = Atom(name, order, hint, low, high, parts)
         return self.of({(found,): 1})
 
-    def ask(self, left: Any, relation: str, right: Any) -> bool:
+    def ask(self, left: object, relation: str, right: object) -> bool:
         """Answer a question about sizes for the hints, and record it as a guard."""
         key = (_identity(left), relation, _identity(right))
         found = self.guards.get(key)
@@ -168,7 +170,7 @@ class Scope:
         return all(g.holds(values) for g in self.guards.values())
 
 
-def _has_one_value(value: Any) -> bool:
+def _has_one_value(value: object) -> bool:
     """Return whether an equality of this expression with a number fixes a symbol to few values.
 
     A floor division has one value for many values of its symbols.
@@ -178,6 +180,6 @@ def _has_one_value(value: Any) -> bool:
     return type(value) is not Dim or all([a.parts is None for m in value.terms for a in m])
 
 
-def _identity(value: Any) -> object:
+def _identity(value: object) -> object:
     """Return a part of a key that compares symbolic numbers by identity, without asking."""
     return (id(value),) if is_symbolic(value) else value

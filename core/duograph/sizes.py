@@ -7,9 +7,12 @@ can be avoided.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .dims import Dim, Real, symbols_in
+
+if TYPE_CHECKING:
+    from .dims import Size
 
 __all__ = [
     "holds_symbols", "pinned", "power_of_two", "range_length", "real", "size_like", "slice_bounds",
@@ -21,7 +24,7 @@ def real(value: Any) -> Any:
     return Real(value.scope, "float", (value,)) if type(value) is Dim else float(value)
 
 
-def power_of_two(value: Any) -> bool:
+def power_of_two(value: Size) -> bool:
     """Return whether a size is known to be a power of two; False for symbolic ones."""
     return type(value) is not Dim and value > 0 and value & (value - 1) == 0
 
@@ -57,7 +60,7 @@ def holds_symbols(value: object) -> bool:
     )
 
 
-def size_like(value: Any) -> Any:
+def size_like(value: SupportsIndex) -> Any:
     """Return a size as an int, or as it is if it is symbolic.
 
     Raises:
@@ -66,7 +69,7 @@ def size_like(value: Any) -> Any:
     return value if type(value) is Dim else operator.index(value)
 
 
-def range_length(first: Any, last: Any, step: Any) -> Any:
+def range_length(first: Size, last: Size, step: Size) -> Any:
     """Return the length of ``range(first, last, step)``, which stays symbolic if the numbers are.
 
     Raises:
@@ -81,7 +84,9 @@ def range_length(first: Any, last: Any, step: Any) -> Any:
     return 0 if last <= first else (last - first + step - 1) // step
 
 
-def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any, Any]:
+def slice_bounds(
+    start: Size | None, stop: Size | None, step: Size | None, size: Size
+) -> tuple[Any, Any, Any]:
     """Return ``slice(start, stop, step).indices(size)``, symbolic if the numbers are.
 
     `step` must not be 0.
@@ -92,7 +97,7 @@ def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any,
     backward = step < 0
     low, high = (-1, size - 1) if backward else (0, size)
 
-    def bound(value: Any, default: Any) -> Any:
+    def bound(value: Size | None, default: Size) -> Size:
         if value is None:
             return default
         if value < 0:

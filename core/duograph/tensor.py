@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -50,7 +50,11 @@ from .tensor_printing import tensor_html, tensor_text
 from .types import TensorType
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ._tensor_methods import TensorMethods
+    from .backend.prepared import Handle
+    from .dtype import DTypeLike
 else:
     TensorMethods = object  # the methods are installed from the op table
 
@@ -58,7 +62,7 @@ __all__ = ["Tensor", "from_numpy", "is_recorded", "is_tensor", "tensor"]
 
 Initializer: TypeAlias = Callable[[Array], object]  # fills an array
 _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = None
-_recorded_value: Callable[[Any, DType | None], Tensor] | None = None
+_recorded_value: Callable[[object, DType | None], Tensor] | None = None
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
@@ -67,7 +71,7 @@ def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initial
     _named_initializer = find
 
 
-def install_recorded_values(make: Callable[[Any, DType | None], Tensor]) -> None:
+def install_recorded_values(make: Callable[[object, DType | None], Tensor]) -> None:
     """Set the function that makes a recorded tensor from data that contains recorded tensors."""
     global _recorded_value
     _recorded_value = make
@@ -105,17 +109,17 @@ class Tensor(TensorMethods):
     __array_priority__ = 1000.0
 
     _type: TensorType
-    _buf: Any
+    _buf: Handle
     _edge: Any
     _hooks: list[Callable[[Tensor], object]]
     _init: Any
 
     def __init__(
         self,
-        input_data: Any = None,
-        dtype: Any = None,
-        shape: Any = None,
-        init: Any = None,
+        input_data: object = None,
+        dtype: DTypeLike | None = None,
+        shape: int | Sequence[int | Symbol | None] | None = None,
+        init: Initializer | str | float | None = None,
         const_arg: bool = False,
         device: str | None = None,
     ) -> None:
@@ -182,7 +186,7 @@ class Tensor(TensorMethods):
     # ---- making tensors without checks --------------------------------------------------------
 
     @classmethod
-    def _make(cls, type_: TensorType, buf: Any) -> Tensor:
+    def _make(cls, type_: TensorType, buf: Handle) -> Tensor:
         """Create a tensor from a type and a buffer handle or host array, without any checks."""
         made = object.__new__(Tensor)
         made._type = type_
@@ -383,7 +387,7 @@ class Tensor(TensorMethods):
         """Return a tensor that was passed for an attribute, such as an axis, as Python numbers."""
         return self.tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         array = self.asnumpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -394,7 +398,7 @@ class Tensor(TensorMethods):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> object:
         """Return a DLPack capsule: `stream`, `max_version`, `dl_device`, `copy` as in the protocol.
 
         It shares the memory on the tensor's device if the backend can do that, else it has a copy
@@ -421,7 +425,7 @@ class Tensor(TensorMethods):
         return Shared(self._type, self._buf)
 
     @staticmethod
-    def from_dlpack(dlpack: Any) -> Tensor:
+    def from_dlpack(dlpack: object) -> Tensor:
         """Return a tensor that shares the memory of an object with `__dlpack__`, or of a capsule.
 
         Memory of the host becomes host data, which is copied if it is read-only or not dense.
@@ -525,7 +529,7 @@ class Tensor(TensorMethods):
             f"wanted one element"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _unpickle, (self.asnumpy(), self._type.dtype.name)
 
     def __copy__(self) -> Tensor:
@@ -538,7 +542,7 @@ class Tensor(TensorMethods):
 
     # ---- initial values -----------------------------------------------------------------------
 
-    def init_data(self, *_: Any) -> Tensor:
+    def init_data(self, *_: object) -> Tensor:
         """Run the Initializer of a tensor made with `init`, and return the tensor."""
         if self.has_init:
             materialise(self)
@@ -637,7 +641,7 @@ def _unpickle(array: Array, dtype: str) -> Tensor:
     return Tensor(array, dtype)
 
 
-def check_data_options(data: tuple[int, ...], shape: Any, init: Any) -> None:
+def check_data_options(data: tuple[int, ...], shape: object, init: object) -> None:
     """Raise unless the options of `Tensor(input_data, shape, init)` fit data of shape `data`."""
     if init is not None:
         raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
@@ -649,10 +653,10 @@ def check_data_options(data: tuple[int, ...], shape: Any, init: Any) -> None:
 
 
 def tensor(
-    input_data: Any = None,
-    dtype: Any = None,
-    shape: Any = None,
-    init: Any = None,
+    input_data: object = None,
+    dtype: DTypeLike | None = None,
+    shape: int | Sequence[int | Symbol | None] | None = None,
+    init: Initializer | str | float | None = None,
     const_arg: bool = False,
     device: str | None = None,
 ) -> Tensor:

@@ -8,7 +8,7 @@ call it. It never changes a value.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -74,12 +74,12 @@ def _scalar(value: Any, dtype: DType) -> str:
     return _stored(value) if dtype.kind == "s" else str(value)
 
 
-def _stored(value: Any) -> str:
+def _stored(value: SupportsFloat) -> str:
     """Format an element of a dtype that only stores values, such as float8_e5m2 or int4."""
     return f"{float(value):g}"
 
 
-def _complex(value: Any) -> str:
+def _complex(value: complex) -> str:
     return f"{value.real:g}{value.imag:+g}j"
 
 

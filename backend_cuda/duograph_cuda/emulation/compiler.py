@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from typing import Any
 
 from ..compiler import BuildError, Compiler
 
@@ -43,7 +42,7 @@ FLAGS = (
     "-Wl,-z,norelro",
 )
 # The library that runs kernels, by the identity of its compiler.
-_machines: dict[tuple[Any, ...], bytes] = {}
+_machines: dict[tuple[object, ...], bytes] = {}
 _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
 
 

@@ -15,13 +15,17 @@ import os
 import tempfile
 import threading
 from _ctypes import dlclose  # ctypes has no public way to unload a library
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from duograph.backend.locks import new_lock
 
 from .compiler import HostCompiler
 from .streams import EmulatedStreams
+
+if TYPE_CHECKING:
+    from duograph.host_arrays import Array
 
 __all__ = ["EmulatedDriver"]
 
@@ -104,11 +108,11 @@ class EmulatedDriver:
         self._machine: ctypes.CDLL | None = None
         self.lock = new_lock()
         self.limit = limit
-        self.buffers: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
+        self.buffers: dict[int, tuple[Array, int]] = {}
         self.in_use = 0
         self.functions: dict[int, tuple[int, str]] = {}
         self.pointers: dict[str, Any] = {}
-        self.pinned: dict[int, Any] = {}
+        self.pinned: dict[int, object] = {}
         self.graphs: dict[int, list[Any]] = {}
         self.threads = threading.local()
         self.text = ""
@@ -161,7 +165,7 @@ class EmulatedDriver:
     def cuCtxGetCurrent(self) -> Answer:
         return _OK, getattr(self.threads, "context", 0)
 
-    def cuCtxSetCurrent(self, context: Any) -> Answer:
+    def cuCtxSetCurrent(self, context: object) -> Answer:
         self.threads.context = context
         return (_OK,)
 
@@ -201,7 +205,7 @@ class EmulatedDriver:
     def cuGetErrorString(self, code: Code) -> Answer:
         return _OK, self.text.encode()
 
-    def _captures(self, what: str, *rest: Any) -> Answer:
+    def _captures(self, what: str, *rest: object) -> Answer:
         """Return the error answer of a driver call that is illegal while the stream captures.
 
         `what` names the call; `rest` are its results besides the status code.
@@ -210,7 +214,7 @@ class EmulatedDriver:
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
 
-    def _bad(self, code: Code, text: str, *rest: Any) -> Answer:
+    def _bad(self, code: Code, text: str, *rest: object) -> Answer:
         return (self._failed(code, text), *rest)
 
     def _failed(self, code: Code, text: str) -> Code:
@@ -285,7 +289,7 @@ class EmulatedDriver:
 
         return (CUresult(self.streams.put(stream, move)),)
 
-    def cuMemcpyHtoDAsync(self, target: int, source: Any, nbytes: int, stream: int) -> Answer:
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
         if self.capture is not None:
             return self._captures("cuMemcpyHtoDAsync")
         if source in self.pinned:
@@ -332,7 +336,7 @@ class EmulatedDriver:
         self.graphs[len(self.graphs) + 1] = list(graph)
         return _OK, len(self.graphs)
 
-    def cuGraphDestroy(self, graph: Any) -> Answer:
+    def cuGraphDestroy(self, graph: object) -> Answer:
         return (_OK,)
 
     def cuGraphExecDestroy(self, graph: int) -> Answer:
@@ -451,7 +455,7 @@ class _Kernel(ctypes.Structure):
     ]
 
 
-def _get_current(driver: EmulatedDriver) -> Any:
+def _get_current(driver: EmulatedDriver) -> Callable[..., Answer]:
     """Return a C function pointer to `cuCtxGetCurrent` of an emulated driver."""
 
     def get(place: int) -> int:
@@ -462,20 +466,20 @@ def _get_current(driver: EmulatedDriver) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(get)
 
 
-def _set_current(driver: EmulatedDriver) -> Any:
+def _set_current(driver: EmulatedDriver) -> Callable[..., Answer]:
     """Return a C function pointer to `cuCtxSetCurrent` of an emulated driver."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
     return kind(lambda context: int(driver.cuCtxSetCurrent(context)[0]))
 
 
-def _launch_kernel(driver: EmulatedDriver) -> Any:
+def _launch_kernel(driver: EmulatedDriver) -> Callable[..., Answer]:
     """Return a C function pointer to `cuLaunchKernel` of an emulated driver."""
     sizes, pointers = [ctypes.c_uint] * 7, [ctypes.c_void_p] * 3
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *sizes, *pointers)
     return kind(lambda *arguments: int(driver.cuLaunchKernel(*arguments)[0]))
 
 
-def _launch_graph(driver: EmulatedDriver) -> Any:
+def _launch_graph(driver: EmulatedDriver) -> Callable[..., Answer]:
     """Return a C function pointer to `cuGraphLaunch` of an emulated driver."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     return kind(lambda graph, stream: int(driver.cuGraphLaunch(graph, stream)[0]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from typing import Any
 
 from duograph.backend.locks import new_lock
 
@@ -29,13 +28,13 @@ class EmulatedStreams:
     """
 
     def __init__(self) -> None:
-        self.lists: dict[int, list[Callable[[], Any]]] = {}
+        self.lists: dict[int, list[Callable[[], int]]] = {}
         self.contexts: list[int] = []
-        self.events: dict[int, tuple[int, Callable[[], Any], list[float]]] = {}
+        self.events: dict[int, tuple[int, Callable[[], int], list[float]]] = {}
         self.numbers = itertools.count(1)
         self.queries: dict[int, int] = {}
         self.lock = new_lock()
-        self.pending: Any = 0
+        self.pending: int = 0
 
     @property
     def queues(self) -> bool:
@@ -49,7 +48,7 @@ class EmulatedStreams:
             self.contexts.append(context)
         return stream
 
-    def put(self, stream: int, work: Callable[[], Any]) -> Any:
+    def put(self, stream: int, work: Callable[[], int]) -> int:
         """Run work at once and return its code, or queue it and return 0."""
         with self.lock:
             if self.queues and stream in self.lists:
@@ -57,7 +56,7 @@ class EmulatedStreams:
                 return 0
             return work()
 
-    def run(self, stream: int, mark: Callable[[], Any] | None = None) -> Any:
+    def run(self, stream: int, mark: Callable[[], int] | None = None) -> int:
         """Run the work of a stream, up to a mark if it is given; return the code to report."""
         with self.lock:
             waiting = self.lists.get(stream, [])
@@ -67,7 +66,7 @@ class EmulatedStreams:
             code, self.pending = self.pending, 0
         return code
 
-    def run_all(self) -> Any:
+    def run_all(self) -> int:
         with self.lock:
             codes = [self.run(stream) for stream in reversed(list(self.lists))]
         return next(filter(None, codes), 0)
@@ -93,7 +92,7 @@ class EmulatedStreams:
             of, mark, _ = found
             self.put(stream, lambda: self.run(of, mark))
 
-    def synchronize(self, event: int) -> Any:
+    def synchronize(self, event: int) -> int:
         found = self.events.get(event)
         return 0 if found is None else self.run(found[0], found[1])
 

@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,11 @@ from ..op import Op, drop_tables
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from .tape import Node, Output, edge_type
+
+if TYPE_CHECKING:
+    from ..runtime_state import OpWatch
+    from ..types import TensorType
+    from .tape import Cotangent
 
 __all__ = ["Anomaly", "AnomalyWarning", "detect_anomaly"]
 
@@ -144,7 +149,7 @@ class detect_anomaly(contextlib.ContextDecorator):
                 "detect_anomaly: got check_nan=False and check_inf=False; wanted one to be True"
             )
         self._options = check_nan, check_inf, on_found
-        self._before: list[tuple[Any, bool]] = []
+        self._before: list[tuple[OpWatch | None, bool]] = []
         self.anomalies: list[Anomaly] = []
 
     def __enter__(self) -> detect_anomaly:
@@ -159,7 +164,7 @@ class detect_anomaly(contextlib.ContextDecorator):
         context.set_context(jit=jit)
 
 
-def _switch(watch: _Watch | None) -> None:
+def _switch(watch: OpWatch | None) -> None:
     """Let ops report to a watch, or to none; each is prepared anew at its next call."""
     runtime_state.watch = watch
     drop_tables()
@@ -190,8 +195,8 @@ class _Watch:
         self._origins: weakref.WeakKeyDictionary[Node, Origin] = weakref.WeakKeyDictionary()
 
     def watched(
-        self, op: Op, attributes: Mapping[str, Any], call: Callable[..., Any]
-    ) -> Callable[..., Any]:
+        self, op: Op, attributes: Mapping[str, object], call: Callable[..., object]
+    ) -> Callable[..., object]:
         """Return a function that runs an op and checks its results.
 
         The inside of an op that is made of others is not checked: it may compute what it does not
@@ -199,7 +204,7 @@ class _Watch:
         """
         deliberate = any(_has_special(v) for v in attributes.values())
 
-        def checked(*operands: Any) -> Any:
+        def checked(*operands: object) -> object:
             if runtime_state.watch is not self:  # of another thread, prepared too late
                 return call(*operands)
             if self._inside.origin is not None:
@@ -218,8 +223,12 @@ class _Watch:
         return checked
 
     def gradient(
-        self, node: Any, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
-    ) -> Sequence[Any]:
+        self,
+        node: Node,
+        cotangents: Sequence[Cotangent | None],
+        create_graph: bool,
+        sums: Sequence[Cotangent | None] = (),
+    ) -> Sequence[Cotangent | None]:
         """Return `node.plan.run(...)` after a check of the gradients that it returned."""
         plan = node.plan
         origin = self._origins.get(node)
@@ -245,7 +254,7 @@ class _Watch:
         finally:
             self._inside.origin = before
 
-    def _remember(self, origin: Origin, results: Any) -> None:
+    def _remember(self, origin: Origin, results: object) -> None:
         """Remember the origin of the tape nodes that recorded a call, if it was recorded."""
         if not runtime_state.derivatives:
             return
@@ -295,16 +304,16 @@ def _same_place(a: Anomaly, b: Anomaly) -> bool:
     return (a.op, a.backward, a.places[:1]) == (b.op, b.backward, b.places[:1])
 
 
-def _parts(results: Any) -> tuple[Any, ...]:
+def _parts(results: object) -> tuple[object, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def _tensor(type_: Any, value: Any) -> Tensor:
+def _tensor(type_: TensorType, value: Cotangent) -> Tensor:
     """Return a cotangent, which is a tensor or a buffer handle, as a tensor."""
     return value if isinstance(value, Tensor) else Tensor._make(type_, value)
 
 
-def _special(t: Any) -> tuple[bool, bool]:
+def _special(t: object) -> tuple[bool, bool]:
     """Return whether a tensor has NaN, and whether it has infinities."""
     if not isinstance(t, Tensor) or t._type.dtype.kind not in "fc":
         return False, False

@@ -33,8 +33,8 @@ __all__ = ["Hook", "add_hook", "check_gradient_of", "custom_gradient", "without_
 
 def custom_gradient(
     forward: Callable[..., Any],
-    bprop: Callable[..., Any],
-    args: Sequence[Any],
+    bprop: Callable[..., object],
+    args: Sequence[object],
     name: str,
     rule: object = None,
 ) -> Any:
@@ -68,7 +68,7 @@ def custom_gradient(
 
 
 def without_residuals(
-    forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
+    forward: Callable[..., Any], bprop: Callable[..., object], args: Sequence[object], name: str
 ) -> Any:
     """Run a function, and record one tape node for it whose gradient `bprop` computes.
 
@@ -96,7 +96,7 @@ def without_residuals(
     return _one_node(found, bprop, args, recorded, name)
 
 
-def _recorded(args: Sequence[Any]) -> dict[int, Tensor]:
+def _recorded(args: Sequence[object]) -> dict[int, Tensor]:
     """Return the recorded tensors among arguments, by position.
 
     There are none outside a derivative. There are none either while the front end evaluates a
@@ -133,8 +133,8 @@ def _reads_more(edges: Sequence[Edge], inputs: set[Edge], start: int) -> bool:
 
 def _one_node(
     found: Any,
-    bprop: Callable[..., Any],
-    args: Sequence[Any],
+    bprop: Callable[..., object],
+    args: Sequence[object],
     recorded: Mapping[int, Tensor],
     name: str,
     lost: bool = False,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from ..host_arrays import Array
+
 __all__ = ["SINGLE", "Comparison", "Precision", "compare", "precision_of", "random_like"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Function: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 # Elements of one array that are compared; of a larger array, as many are chosen at random.

@@ -8,7 +8,7 @@ nothing themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ..dtype import float64
@@ -16,7 +16,7 @@ from ..errors import GradientError
 from ..ir.basic_ops import fill
 from ..ir.builder import GraphBuilder, GraphTensor, GraphValue, current_builder
 from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
-from ..ir.graph import Graph
+from ..ir.graph import Attributes, Graph
 from ..ir.values import GraphScalar, number_of
 from ..op import NO_GRAD
 from ..ops.exponential import log
@@ -28,7 +28,7 @@ __all__ = ["RULES", "additive_identity", "filled", "frame_types", "pop_or_identi
 # rule(operands, result(s), cotangent(s)) -> one cotangent or NO_GRAD per operand
 Rule: TypeAlias = Callable[..., Sequence[object]]
 # makes the rule for the attributes of a node
-Getter: TypeAlias = Callable[[Mapping[str, Any]], Rule]
+Getter: TypeAlias = Callable[[Attributes], Rule]
 ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
@@ -95,7 +95,7 @@ _SCALAR: dict[str, ScalarRule] = {
 }
 
 
-def _scalar(attributes: Mapping[str, Any]) -> Rule:
+def _scalar(attributes: Attributes) -> Rule:
     rule = _SCALAR.get(attributes["function"])
 
     def bprop(operands: Sequence[GraphScalar], out: GraphScalar, dout: GraphScalar) -> Any:
@@ -106,7 +106,7 @@ def _scalar(attributes: Mapping[str, Any]) -> Rule:
     return bprop
 
 
-def _to_tensor(attributes: Mapping[str, Any]) -> Rule:
+def _to_tensor(attributes: Attributes) -> Rule:
     def bprop(
         operands: Sequence[GraphScalar], out: GraphTensor, dout: GraphTensor
     ) -> tuple[object]:
@@ -127,7 +127,7 @@ def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
     return tuple(t for t in types if has_cotangent(t))
 
 
-def _push(attributes: Mapping[str, Any]) -> Rule:
+def _push(attributes: Attributes) -> Rule:
     def bprop(
         operands: Sequence[GraphValue], out: GraphValue, dout: GraphValue
     ) -> Sequence[object]:
@@ -139,9 +139,9 @@ def _push(attributes: Mapping[str, Any]) -> Rule:
     return bprop
 
 
-def _pop(attributes: Mapping[str, Any]) -> Rule:
+def _pop(attributes: Attributes) -> Rule:
     def bprop(
-        operands: Sequence[GraphValue], out: Sequence[GraphValue], dout: Sequence[Any]
+        operands: Sequence[GraphValue], out: Sequence[GraphValue], dout: Sequence[GraphValue | None]
     ) -> tuple[object]:
         rest, _, *values = dout
         kept = [v for v, t in zip(values, attributes["types"], strict=True) if has_cotangent(t)]

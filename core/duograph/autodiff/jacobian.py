@@ -23,8 +23,8 @@ __all__ = ["jacrev", "jacfwd"]
 
 
 def _of_chosen(
-    fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]
-) -> Callable[..., Any]:
+    fn: Callable[..., object], args: tuple[object, ...], positions: tuple[int, ...]
+) -> Callable[..., object]:
     """Return `fn` as a function of only the arguments at `positions`; the others are fixed."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
@@ -32,7 +32,7 @@ def _of_chosen(
                 f"jacobian: argument {i} is no Tensor; wanted one to differentiate by"
             )
 
-    def of_chosen(*chosen: Any) -> Any:
+    def of_chosen(*chosen: object) -> object:
         full = list(args)
         for i, x in zip(positions, chosen, strict=True):
             full[i] = x
@@ -62,7 +62,7 @@ def _check_positions(name: str, positions: Sequence[int], args: Sequence[object]
 
 
 def jacrev(
-    fn: Callable[..., Any], grad_position: Position = 0, has_aux: bool = False
+    fn: Callable[..., object], grad_position: Position = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `fn` by rows (`mindspore.jacrev`).
 
@@ -86,7 +86,7 @@ def jacrev(
     """
     positions, single = positions_of(grad_position)
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any) -> object:
         _check_positions("jacrev", positions, args)
         chosen = tuple(args[i] for i in positions)
         found = vjp(_of_chosen(fn, args, positions), *chosen, has_aux=has_aux)
@@ -100,14 +100,14 @@ def jacrev(
         for k, x in enumerate(chosen):
             parts = [r[k] for r in rows]
             columns.append(_stacked(parts, out.shape + x.shape))
-        result: Any = columns[0] if single else tuple(columns)
+        result: object = columns[0] if single else tuple(columns)
         return (result, found[2]) if has_aux else result
 
     return run
 
 
 def jacfwd(
-    fn: Callable[..., Any], grad_position: Position = 0, has_aux: bool = False
+    fn: Callable[..., object], grad_position: Position = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `fn` by columns (`mindspore.jacfwd`).
 
@@ -122,10 +122,10 @@ def jacfwd(
     """
     positions, single = positions_of(grad_position)
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any) -> object:
         _check_positions("jacfwd", positions, args)
         columns = []
-        aux: Any = None
+        aux: object = None
         for i in positions:
             alone = _of_chosen(fn, args, (i,))
             x = args[i]
@@ -139,7 +139,7 @@ def jacfwd(
             stacked = _stacked(tangents, (x.size, *out_shape))
             order = (*range(1, len(out_shape) + 1), 0)
             columns.append(reshape(transpose_by(stacked, order), out_shape + x.shape))
-        result: Any = columns[0] if single else tuple(columns)
+        result: object = columns[0] if single else tuple(columns)
         return (result, aux) if has_aux else result
 
     return run

@@ -15,7 +15,6 @@ this order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph, GraphNode, SourceSpan
@@ -94,7 +93,7 @@ class Joint:
         self,
         op: Op,
         operands: Ids,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         types: Sequence[ValueType],
         single: bool,
         span: SourceSpan | None,

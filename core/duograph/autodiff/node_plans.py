@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..backend import observers
 from ..backend.protocol import Handle
@@ -24,6 +24,9 @@ from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize
 from .replay import replay
 from .tape import Node, Output, edge_of, fitted, handle_of
+
+if TYPE_CHECKING:
+    from .tape import Cotangent
 
 __all__ = ["GraphPlan", "OwnResult", "PythonPlan", "without_rule", "zeros_on"]
 
@@ -89,7 +92,7 @@ class GraphPlan:
         self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
         self._prepared_by_mask: dict[tuple[tuple[bool, ...], tuple[bool, ...]], Prepared] = {}
         self._all_present = all_present
-        self.fast: Callable[..., Any] | None = None
+        self.fast: Callable[..., Handle] | None = None
         self.fast_index: int | None = None
         self.fast_wrt = self.full.wrt
         self.continues_sums = continues_sums
@@ -100,7 +103,7 @@ class GraphPlan:
         self._other_fast = self.fast
         _plans.add(self)
 
-    def _lower_and_call(self, *handles: Handle) -> Any:
+    def _lower_and_call(self, *handles: Handle) -> Handle:
         """Lower the backward graph, store the function as `fast`, call it and return its results.
 
         This waits for the first use because most plans of a program that does not train never run.
@@ -129,8 +132,12 @@ class GraphPlan:
         return found
 
     def run(
-        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
-    ) -> Sequence[Any]:
+        self,
+        node: Node,
+        cotangents: Sequence[Cotangent | None],
+        create_graph: bool,
+        sums: Sequence[Cotangent | None] = (),
+    ) -> Sequence[Cotangent | None]:
         """Return the cotangents of a recorded call's operands, computed from those of its results.
 
         `cotangents` has None for a result without one. `sums` are the cotangents that the operands
@@ -143,7 +150,7 @@ class GraphPlan:
         if pick is not None:
             residuals = tuple([residuals[i] for i in pick])
         given = [c for c in (*cotangents, *sums) if c is not None]
-        found: Sequence[Any]
+        found: Sequence[Cotangent | None]
         if create_graph:
             found = self._replayed(node, lin, residuals, given)
         else:
@@ -153,13 +160,13 @@ class GraphPlan:
         wrt = lin.wrt
         if len(wrt) == len(node.parents):
             return found
-        out: list[Any] = [None] * len(node.parents)
+        out: list[Cotangent | None] = [None] * len(node.parents)
         for i, value in zip(wrt, found, strict=True):
             out[i] = value
         return out
 
     def _replayed(
-        self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
+        self, node: Node, lin: Linearized, residuals: Sequence[Cotangent], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
         """Run the backward graph op by op, so that an enclosing derivative records each op.
 
@@ -176,7 +183,7 @@ class GraphPlan:
         return replay(lin.backward, [*values, *given], self.device)
 
     # A residual as a tensor that an enclosing derivative can record.
-    def _as_tensor(self, node: Node, residual: Any, type_: ValueType) -> Tensor:
+    def _as_tensor(self, node: Node, residual: Cotangent, type_: ValueType) -> Tensor:
         if isinstance(residual, OwnResult):
             made = Tensor._make(residual.type, residual._buf)
             made._edge = node if residual.index is None else Output(node, residual.index)
@@ -223,14 +230,18 @@ class PythonPlan:
         self.n_results = len(result_types)
         self.devices = tuple([t.committed_device for t in result_types])
         self.name = name
-        self.fast: Callable[..., Any] | None = None
+        self.fast: Callable[..., Handle] | None = None
         self.fast_index: int | None = None
         self.fast_wrt: tuple[int, ...] = ()
         self.continues_sums = False
 
     def run(
-        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
-    ) -> Sequence[Any]:
+        self,
+        node: Node,
+        cotangents: Sequence[Cotangent | None],
+        create_graph: bool,
+        sums: Sequence[Cotangent | None] = (),
+    ) -> Sequence[Cotangent | None]:
         """Call the Python function with the cotangents of a call's results; return the gradients.
 
         There is one gradient or None for each operand: tensors with `create_graph`, else buffer
@@ -254,7 +265,9 @@ class PythonPlan:
         ]
 
 
-def without_rule(results: Any, operands: Sequence[Tensor | None], error: MissingRuleError) -> Any:
+def without_rule(
+    results: Tensor | tuple[Tensor, ...], operands: Sequence[Tensor | None], error: MissingRuleError
+) -> Tensor | tuple[Tensor, ...]:
     """Record the results of an op that has no gradient rule, so that a backward pass raises.
 
     A backward pass that reaches the results raises `error`. Results of integer and bool dtypes are

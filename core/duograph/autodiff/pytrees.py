@@ -26,7 +26,7 @@ def tensors_of(value: object) -> Iterator[Tensor]:
             yield from tensors_of(v)
 
 
-def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
+def mapped(value: object, function: Callable[[Tensor], object]) -> Any:
     """Return a copy of a pytree with a function applied to its tensors; other leaves stay."""
     if isinstance(value, Tensor):
         return function(value)

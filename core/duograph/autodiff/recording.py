@@ -66,7 +66,7 @@ class Recording:
         zeros.
         """
         create_graph = thread_state.derivative_depth >= 1
-        pairs: list[tuple[Edge | None, Any]] = []
+        pairs: list[tuple[Edge | None, Tensor]] = []
         for out, given in zip(self.outputs, cotangents, strict=True):
             type_ = out._type
             if not type_.level:
@@ -103,7 +103,7 @@ def detached(t: Tensor) -> Tensor:
 
 def ones_of(like: Tensor) -> Tensor:
     """Return a tensor of ones with the shape, dtype and device of `like`."""
-    one: Any = True if like._type.dtype.kind == "b" else 1
+    one: bool | int = True if like._type.dtype.kind == "b" else 1
     made: Tensor = fill(like._type.shape, one, like._type.dtype)
     if made._type.device is not like._type.device:
         made = made.move_to(repr(like._type.device))
@@ -213,9 +213,9 @@ def _leaf_of(p: Parameter) -> Leaf:
 
 
 def record(
-    fn: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    fn: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
     positions: Sequence[int],
     weights: Sequence[Parameter],
     has_aux: bool,
@@ -267,7 +267,7 @@ def record(
     return run
 
 
-def _main_result(result: Any) -> Any:
+def _main_result(result: object) -> object:
     if not isinstance(result, tuple) or len(result) < 2:
         raise ArgumentError(
             f"has_aux: got {type(result).__name__} from the function; wanted a tuple "

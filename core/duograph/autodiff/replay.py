@@ -67,7 +67,7 @@ def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
     return made
 
 
-def call_op(op: Op, operands: tuple[Tensor | None, ...], attributes: Mapping[str, Any]) -> Any:
+def call_op(op: Op, operands: tuple[Tensor | None, ...], attributes: Mapping[str, object]) -> Any:
     """Call an op on tensors and return its result, or a tuple of results.
 
     Uses the prepared call for these operand types, if there is one, unless a graph is being built.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from ..tensor import Tensor
 from ..types import Device, HostType, TensorType, ValueType
 from .finite_differences import Comparison, compare, precision_of, random_like
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["check_function", "check_op", "install_vjp"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
 # vjp(function, *tensors) -> (value, pullback)
 Vjp: TypeAlias = Callable[..., tuple[Any, ...]]
 
@@ -47,7 +49,9 @@ def install_vjp(vjp: Vjp) -> None:
     _vjp = vjp
 
 
-def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[str, Any]) -> None:
+def check_op(
+    op: Op, operands: Sequence[ValueType | None], attributes: Mapping[str, object]
+) -> None:
     """Compare an op's gradient rule with finite differences, once for each set of operand types.
 
     Args:
@@ -63,7 +67,7 @@ def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[s
     if key in _checked or sum(t.size for t in types if t is not None) > MOST_ELEMENTS:
         return
 
-    def function(*operands: Tensor | None) -> Any:
+    def function(*operands: Tensor | None) -> object:
         return dispatch(op, operands, dict(attributes))
 
     found = _at_samples(key, function, types)
@@ -81,7 +85,7 @@ def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[s
 def check_function(
     name: str,
     rule: object,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     inputs: Sequence[object],
     n_checked: int | None = None,
 ) -> None:
@@ -102,7 +106,7 @@ def check_function(
     if key in _checked or sum(t.size for t in types if t is not None) > MOST_ELEMENTS:
         return
 
-    def with_others(*tensors: Tensor | None) -> Any:
+    def with_others(*tensors: Tensor | None) -> object:
         return function(*[x if t is None else t for t, x in zip(tensors, inputs, strict=True)])
 
     at = None
@@ -120,7 +124,7 @@ def check_function(
 
 def _at_samples(
     key: Hashable,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     types: Sequence[TensorType | None],
     at: Sequence[Array | None] | None = None,
     n_checked: int | None = None,
@@ -190,7 +194,7 @@ def _widened(array: Array | None, device: Device) -> Array | None:
 
 
 def _compared(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     inputs: Sequence[Array | None],
     device: Device,
     state: Tensor,

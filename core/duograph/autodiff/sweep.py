@@ -9,7 +9,7 @@ forward nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import context
 from ..errors import GradientError, MissingRuleError, ShapeError
@@ -186,7 +186,7 @@ def missing_cotangent(type_: ValueType) -> GraphValue:
     return filled(type_, 0) if isinstance(type_, TensorType) else additive_identity(type_)
 
 
-def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, ...]:
+def _per_operand(op: Op, operands: Sequence[object], found: object) -> tuple[object, ...]:
     """Return what a gradient rule returned as a tuple with one gradient per operand.
 
     Further items, which a rule may return for attributes, are dropped.
@@ -211,7 +211,7 @@ def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, .
     return tuple(found[: len(operands)])
 
 
-def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> GraphValue:
+def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: object) -> GraphValue:
     """Return a rule's gradient as a graph value, checked and cast to the type of its operand.
 
     Raises:

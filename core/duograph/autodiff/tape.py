@@ -107,14 +107,18 @@ class Plan(Protocol):
     n_results: int
     result_types: tuple[TensorType, ...]
     devices: tuple[Device, ...]
-    fast: Callable[..., Any] | None
+    fast: Callable[..., Handle] | None
     fast_index: int | None
     fast_wrt: tuple[int, ...]
     continues_sums: bool
 
     def run(
-        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
-    ) -> Sequence[Any]: ...
+        self,
+        node: Node,
+        cotangents: Sequence[Cotangent | None],
+        create_graph: bool,
+        sums: Sequence[Cotangent | None] = (),
+    ) -> Sequence[Cotangent | None]: ...
 
 
 class LeafListener(Protocol):
@@ -145,7 +149,11 @@ class Node:
     __slots__ = ("seq", "plan", "parents", "residuals", "deep", "hooks", "__weakref__")
 
     def __init__(
-        self, plan: Plan, parents: tuple[Edge | None, ...], residuals: Any, deep: bool
+        self,
+        plan: Plan,
+        parents: tuple[Edge | None, ...],
+        residuals: Sequence[Cotangent],
+        deep: bool,
     ) -> None:
         self.seq = next_sequence()
         self.plan = plan
@@ -180,14 +188,16 @@ class Output:
 
 Edge: TypeAlias = "Node | Leaf | Output"
 Hook: TypeAlias = Callable[[Tensor], object]
+# The gradient of a result: a tensor if the gradient is itself differentiated, else a handle.
+Cotangent: TypeAlias = "Tensor | Handle"
 
 
 def backward(
-    outputs: Sequence[tuple[Edge | None, Any]],
+    outputs: Sequence[tuple[Edge | None, Cotangent | None]],
     leaves: Sequence[Edge],
     create_graph: bool,
     start: int,
-) -> list[Any]:
+) -> list[Cotangent | None]:
     """Propagate cotangents through the tape, from outputs back to the edges in `leaves`.
 
     Edges are visited in descending order of their sequence numbers, that is in reverse program
@@ -205,8 +215,8 @@ def backward(
     Returns:
         One cotangent per leaf; None for a leaf that no output depends on.
     """
-    cotangents: dict[Any, Any] = {}
-    heap: list[tuple[int, Any]] = []
+    cotangents: dict[Edge, Cotangent] = {}
+    heap: list[tuple[int, Edge]] = []
     push, pop = heapq.heappush, heapq.heappop
     accumulate = _add_tensors if create_graph else _add_handles
     take = cotangents.pop
@@ -215,7 +225,7 @@ def backward(
     watch = runtime_state.watch
     fast = not create_graph and watch is None
 
-    def give(edge: Any, value: Any) -> None:
+    def give(edge: Edge, value: Cotangent) -> None:
         have = get(edge)
         if have is None:
             cotangents[edge] = value
@@ -227,7 +237,9 @@ def backward(
     for edge, value in outputs:
         if edge is not None and value is not None:
             give(edge, value)
-    slots_of: dict[Node, list[Any]] = {}  # cotangents of the results of nodes with several
+    slots_of: dict[
+        Node, list[Cotangent | None]
+    ] = {}  # cotangents of the results of nodes with several
     listener = None if create_graph else thread_state.leaf_listener
     pending: list[tuple[int, int]] = []
     if listener is not None:
@@ -313,7 +325,10 @@ def _last_uses(
 
 
 def _tell(
-    listener: LeafListener, leaves: Sequence[Edge], position: int, get: Callable[[Edge], Any]
+    listener: LeafListener,
+    leaves: Sequence[Edge],
+    position: int,
+    get: Callable[[Edge], Cotangent | None],
 ) -> None:
     """Report the cotangent of a leaf that is complete."""
     handle = get(leaves[position])
@@ -327,7 +342,7 @@ def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
     return [p if first[p] == k else None for k, p in enumerate(parents)]
 
 
-def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
+def _at_leaf(leaf: Edge, value: Cotangent | None, create_graph: bool) -> Cotangent | None:
     """Run the gradient hooks of an input or weight on its cotangent `value`; return the result.
 
     Returns None for an input that has no cotangent.
@@ -370,7 +385,7 @@ def _add_tensors(edge: Edge, a: Tensor, b: Tensor) -> Tensor:
     return a + b
 
 
-def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
+def _run_hooks(edge: Edge, value: Cotangent, create_graph: bool) -> Tensor | Handle:
     """Call the gradient hooks of a tensor in order, each on what the last one returned.
 
     Args:

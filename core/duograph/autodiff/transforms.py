@@ -78,7 +78,7 @@ def _check_callable(name: str, fn: object) -> None:
 
 
 def value_and_grad(
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     grad_position: Position = 0,
     weights: Weights = None,
     has_aux: bool = False,
@@ -117,7 +117,7 @@ def value_and_grad(
             "value_and_grad: got grad_position=None and weights=None; wanted at least one of them"
         )
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         cotangent = None
         if sens_param:
             if not args:
@@ -135,7 +135,7 @@ def value_and_grad(
         recorded = record(fn, args, kwargs, positions, params, has_aux)
         found = recorded.pull(_cotangents(recorded.outputs, cotangent))
         n_inputs = len(found) - len(params)
-        by_weight: list[Any] = list(found[n_inputs:])
+        by_weight: list[object] = list(found[n_inputs:])
         if return_ids:
             by_weight = [(p.name, g) for p, g in zip(params, by_weight, strict=True)]
         of_weights = by_weight[0] if one_weight else tuple(by_weight)
@@ -154,15 +154,15 @@ def value_and_grad(
 
 
 def _by_position(
-    args: Sequence[Any], positions: Sequence[int], gradients: Iterator[Tensor], return_ids: bool
-) -> list[Any]:
+    args: Sequence[object], positions: Sequence[int], gradients: Iterator[Tensor], return_ids: bool
+) -> list[object]:
     """Return the gradients of the arguments at `positions`.
 
     Each is a pytree like its argument. `gradients` yields one tensor for each tensor in these
     arguments. Arguments without tensors are left out. With `return_ids` each item is a pair
     (position, gradient).
     """
-    found: list[Any] = []
+    found: list[object] = []
     for i in positions:
         if has_tensor(args[i]):
             gradient = mapped(args[i], lambda _: next(gradients))
@@ -209,7 +209,7 @@ def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]
 
 
 def grad(
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     grad_position: Position = 0,
     weights: Weights = None,
     has_aux: bool = False,
@@ -233,7 +233,7 @@ def grad(
         )
     both = value_and_grad(fn, grad_position, weights, has_aux, return_ids, sens_param)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         value, grads = both(*args, **kwargs)
         if has_aux:
             return grads, tuple(value[1:])
@@ -243,7 +243,7 @@ def grad(
 
 
 def vjp(
-    fn: Callable[..., Any], *inputs: Any, weights: Weights = None, has_aux: bool = False
+    fn: Callable[..., object], *inputs: object, weights: Weights = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Return the value of `fn` and its pullback (`mindspore.vjp`).
 
@@ -271,14 +271,14 @@ def vjp(
         raise ArgumentError("vjp: got no Tensor among the inputs; wanted at least one, or weights")
     recorded: Recording = record(fn, inputs, {}, positions, params, has_aux)
 
-    def pullback(*cotangents: Any) -> Any:
+    def pullback(*cotangents: object) -> object:
         found = recorded.pull(_cotangents(recorded.outputs, cotangents))
         n_inputs = len(found) - len(params)
         items = iter(found[:n_inputs])
         of_inputs = tuple(mapped(inputs[i], lambda _: next(items)) for i in positions)
         if weights is None:
             return of_inputs
-        of_weights: Any = found[n_inputs] if one_weight else tuple(found[n_inputs:])
+        of_weights: object = found[n_inputs] if one_weight else tuple(found[n_inputs:])
         return (of_inputs, of_weights) if positions else of_weights
 
     value = recorded.result
@@ -288,7 +288,9 @@ def vjp(
     return value, pullback
 
 
-def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    fn: Callable[..., object], inputs: object, v: object, has_aux: bool = False
+) -> tuple[Any, ...]:
     """Return the value of `fn` and its derivative in the direction `v` (`mindspore.jvp`).
 
     Computed as the vjp of the vjp: the pullback is linear in its cotangent, so its own pullback
@@ -325,9 +327,9 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
                 f"jvp: got an input of shape {x.shape} and a direction of shape {d.shape}; "
                 f"wanted the same"
             )
-    kept: list[Any] = []
+    kept: list[object] = []
 
-    def pulled(*cotangents: Any) -> Any:
+    def pulled(*cotangents: object) -> object:
         found = vjp(fn, *args, has_aux=has_aux)
         kept.append(found)
         return found[1](*cotangents)
@@ -372,7 +374,7 @@ class GradOperation:
         self.get_by_list = get_by_list
         self.sens_param = sens_param
 
-    def __call__(self, fn: Callable[..., Any], weights: Weights = None) -> Callable[..., Any]:
+    def __call__(self, fn: Callable[..., object], weights: Weights = None) -> Callable[..., Any]:
         _check_callable("GradOperation", fn)
         if self.get_by_list and weights is None:
             own = getattr(fn, "trainable_params", None)
@@ -383,10 +385,10 @@ class GradOperation:
                 )
             weights = own()
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> object:
             n = len(args) - (1 if self.sens_param else 0)
             tensors = tuple(i for i in range(n) if has_tensor(args[i]))
-            position: Any
+            position: Position
             if self.get_all:
                 position = tensors
             elif self.get_by_list:

@@ -17,7 +17,7 @@ __all__ = ["vmap"]
 Axes: TypeAlias = "int | Sequence[Axes] | None"  # of an argument; nested as the argument is
 
 
-def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
+def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """Map a function over an axis of its arguments (`mindspore.vmap`).
 
     The function is called once per item and the results are stacked. So it may be any Python code.
@@ -43,7 +43,7 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
     if not callable(fn):
         raise ArgumentError(f"vmap: got {type(fn).__name__}; wanted a function or a Cell")
 
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         if len(axes) != len(args):
             raise ArgumentValueError(
@@ -102,7 +102,7 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
     )
 
 
-def _item(value: Any, axis: Axes, k: int) -> Any:
+def _item(value: Any, axis: Axes, k: int) -> object:
     """Return an argument of vmap with item `k` of the batch in place of each batched tensor."""
     if axis is None:
         return value
@@ -113,7 +113,7 @@ def _item(value: Any, axis: Axes, k: int) -> Any:
     return value[index]
 
 
-def _stacked(results: list[Any], axis: Axes) -> Any:
+def _stacked(results: list[Any], axis: Axes) -> object:
     """Stack the results for all items of a batch along the requested axes."""
     first = results[0]
     if isinstance(first, (tuple, list)):

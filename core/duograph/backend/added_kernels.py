@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .._locks import new_lock
 from ..errors import ArgumentError
@@ -33,7 +33,7 @@ __all__ = [
 
 # (backend, op, operand types, attributes, device index) -> the call, or None
 Prepare: TypeAlias = Callable[
-    ["Backend", "Op", "tuple[TensorType, ...]", "Mapping[str, Any]", int], "Call | None"
+    ["Backend", "Op", "tuple[TensorType, ...]", "Mapping[str, object]", int], "Call | None"
 ]
 
 

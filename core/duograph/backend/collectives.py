@@ -14,23 +14,24 @@ import dataclasses
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import BackendError
+from ..host_arrays import Array
 from . import registry
 from .plugin_checks import error_text, shown_value
 
 if TYPE_CHECKING:
     from ..dtype import DType
+    from ..errors import CommunicationError
     from .prepared import Handle
     from .protocol import Backend
 
 __all__ = ["CollectivesSpec", "Communicator", "DeviceRequest", "DeviceTransfers", "Part", "Request",
            "engines"]  # fmt: skip
 
-Buffer = np.ndarray[Any, Any]
+Buffer = Array
 
 
 class Request(ABC):
@@ -63,6 +64,14 @@ class Request(ABC):
         return True
 
 
+class DeviceOperation(Protocol):
+    """Interface of the operation of a group that a transfer on the device is part of."""
+
+    def where(self) -> str: ...
+
+    def late(self, seconds: float) -> CommunicationError: ...
+
+
 class DeviceRequest(Request):
     """A transfer between device memories: `wait` lets later work of the device wait, not the host.
 
@@ -74,7 +83,7 @@ class DeviceRequest(Request):
             `late(seconds) -> CommunicationError`; the core sets it when the transfer has started.
     """
 
-    operation: Any = None
+    operation: DeviceOperation | None = None
 
 
 class Part(NamedTuple):
@@ -96,7 +105,7 @@ class DeviceTransfers(ABC):
     """
 
     @abstractmethod
-    def mark(self) -> Any:
+    def mark(self) -> object:
         """Return a mark behind the work so far of this thread on the device."""
 
     @abstractmethod
@@ -109,7 +118,7 @@ class DeviceTransfers(ABC):
 
     @abstractmethod
     def exchange(
-        self, sends: Sequence[Part], receives: Sequence[Part], after: Any
+        self, sends: Sequence[Part], receives: Sequence[Part], after: object
     ) -> DeviceRequest:
         """Start sending parts to ranks, this one too, and receiving parts from them, all at once.
 
@@ -122,7 +131,7 @@ class DeviceTransfers(ABC):
         pairs: Sequence[tuple[Handle, Handle, int]],
         dtype: DType,
         reduction: str,
-        after: Any,
+        after: object,
     ) -> DeviceRequest:
         """Start reducing buffers over ranks, in the order that is fastest for the engine.
 
@@ -135,17 +144,17 @@ class DeviceTransfers(ABC):
 
     @abstractmethod
     def reduce_scatter(
-        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: Any
+        self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: object
     ) -> DeviceRequest:
         """Start reducing `size * count` elements, of which rank r gets the r-th `count`."""
 
     @abstractmethod
-    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: Any) -> DeviceRequest:
+    def all_gather(self, x: Handle, out: Handle, nbytes: int, after: object) -> DeviceRequest:
         """Start copying `nbytes` bytes of every rank to all ranks, those of rank 0 first."""
 
     @abstractmethod
     def broadcast(
-        self, x: Handle, out: Handle, nbytes: int, root: int, after: Any
+        self, x: Handle, out: Handle, nbytes: int, root: int, after: object
     ) -> DeviceRequest:
         """Start copying `nbytes` bytes of `x` of rank `root` to `out` of all ranks."""
 
@@ -273,7 +282,7 @@ class CollectivesSpec:
 _engines: dict[str, CollectivesSpec] = {}
 
 
-def _check(module: Any) -> Callable[[], None]:
+def _check(module: ModuleType) -> Callable[[], None]:
     """Check the engines that a plugin module brings; return the function that registers them.
 
     Raises:

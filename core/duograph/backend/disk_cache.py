@@ -24,7 +24,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .._locks import new_lock
 from .observers import reporting
@@ -83,7 +83,7 @@ class Info(NamedTuple):
     problem: str | None
 
 
-def key_of(*parts: Any) -> str:
+def key_of(*parts: object) -> str:
     """Return the disk cache key of some parts, 64 hex digits: a hash of bytes, or of each `str`.
 
     Examples:

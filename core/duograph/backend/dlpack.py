@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..dtype import STORAGE, as_dtype, bfloat16
 from ..errors import ArgumentError, DTypeError
 
-__all__ = ["HOST", "array_at", "array_of", "capsule_of", "device_of", "source_of"]
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
+__all__ = ["HOST", "Exporter", "array_at", "array_of", "capsule_of", "device_of", "source_of"]
 
 # DLPack's device type and number of the memory of the host.
 HOST = (1, 0)
@@ -28,7 +31,14 @@ _VERSIONED, _UNVERSIONED = b"dltensor_versioned", b"dltensor"
 # Bytes before the DLTensor in a versioned structure: version, context, deleter, flags.
 _LEAD = 32
 
-Array = np.ndarray[Any, Any]
+
+class Exporter(Protocol):
+    """Interface of an object that shares its memory through DLPack's protocol of Python."""
+
+    @property
+    def __dlpack__(self) -> Callable[..., object]: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 class _DLTensor(ctypes.Structure):
@@ -55,7 +65,7 @@ _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _get_pointer.restype = ctypes.c_void_p
 
 
-def _described(capsule: Any) -> _DLTensor:
+def _described(capsule: object) -> _DLTensor:
     """Return the DLTensor inside a capsule that nobody has used yet.
 
     It is the structure itself: changes to it change the capsule.
@@ -85,7 +95,9 @@ class _Place:
         }  # fmt: skip
 
 
-def array_at(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: object) -> Array:
+def array_at(
+    pointer: int, shape: tuple[int, ...], dtype: np.dtype[np.generic], owner: object
+) -> Array:
     """Return an array over dense memory at an address of any device; it keeps `owner` alive."""
     plain = np.dtype(np.uint16) if dtype == bfloat16.np else dtype
     if 0 in shape:
@@ -95,7 +107,7 @@ def array_at(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: 
 
 def capsule_of(
     array: Array, device: tuple[int, int] = HOST, max_version: tuple[int, int] | None = None
-) -> Any:
+) -> object:
     """Return a DLPack capsule of an array's memory, which keeps the array alive.
 
     Args:
@@ -133,7 +145,7 @@ def capsule_of(
 class _Once:
     """Wraps a DLPack capsule as an object with ``__dlpack__``, which returns the capsule."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         found = _described(capsule)
         self.device = int(found.device_type), int(found.device_id)
         self.capsule = capsule
@@ -141,11 +153,11 @@ class _Once:
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **_: object) -> object:
         return self.capsule
 
 
-def source_of(value: Any) -> Any:
+def source_of(value: Any) -> Exporter:
     """Return an object with ``__dlpack__`` and ``__dlpack_device__``: `value`, or its wrapper.
 
     Raises:
@@ -156,7 +168,7 @@ def source_of(value: Any) -> Any:
     return _Once(value)
 
 
-def device_of(source: Any) -> tuple[int, int]:
+def device_of(source: Exporter) -> tuple[int, int]:
     """Return DLPack's type and number of the device where the memory of `source` is."""
     kind, number = source.__dlpack_device__()
     return int(kind), int(number)
@@ -169,7 +181,7 @@ class _Lent:
     changes it back.
     """
 
-    def __init__(self, source: Any, stream: int | None) -> None:
+    def __init__(self, source: Exporter, stream: int | None) -> None:
         self.source = source
         self.stream = {} if stream is None else {"stream": stream}
         self.restore: Callable[[], None] = lambda: None
@@ -198,7 +210,7 @@ class _Lent:
         return capsule
 
 
-def _dtype_of(found: _DLTensor) -> np.dtype[Any]:
+def _dtype_of(found: _DLTensor) -> np.dtype[np.generic]:
     """Return the element type of a DLTensor.
 
     Raises:
@@ -220,7 +232,7 @@ def _dtype_of(found: _DLTensor) -> np.dtype[Any]:
     )
 
 
-def array_of(source: Any, device: tuple[int, int] = HOST, stream: int | None = None) -> Array:
+def array_of(source: Exporter, device: tuple[int, int] = HOST, stream: int | None = None) -> Array:
     """Return an array over the memory of an object with ``__dlpack__``; it keeps that alive.
 
     The array may have strides, and may be read-only. If `device` is not the host, its elements

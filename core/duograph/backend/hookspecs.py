@@ -20,7 +20,7 @@ heavy: `registry` loads them when a program first asks about devices or ops.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pluggy
 
@@ -58,12 +58,12 @@ def duograph_ops() -> Sequence[Op]:  # type: ignore[empty-body]
 
 
 @hookspec
-def duograph_bprops() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+def duograph_bprops() -> Mapping[str, Callable[..., object]]:  # type: ignore[empty-body]
     """Return gradient rules by op name, each `bprop(*operands, out, dout, **attributes)`."""
 
 
 @hookspec
-def duograph_decompositions() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+def duograph_decompositions() -> Mapping[str, Callable[..., object]]:  # type: ignore[empty-body]
     """Return decompositions by op name: functions with the op's signature that call other ops."""
 
 
@@ -83,5 +83,5 @@ def duograph_observers() -> Observer | Sequence[Observer]:  # type: ignore[empty
 
 
 @hookspec
-def duograph_passes() -> Sequence[Callable[..., Any]]:  # type: ignore[empty-body]
+def duograph_passes() -> Sequence[Callable[..., object]]:  # type: ignore[empty-body]
     """Return graph passes to run after the built-in ones, each from graph to graph."""

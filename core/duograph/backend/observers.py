@@ -25,8 +25,10 @@ from ..errors import ArgumentError
 from ..runtime_state import runtime_state
 
 if TYPE_CHECKING:
+    from ..host_arrays import Array
+    from ..ir.graph import SourceSpan
     from ..op import Op
-    from .prepared import HandleFunction
+    from .prepared import Handle, HandleFunction
 
 __all__ = [
     "KINDS",
@@ -80,9 +82,9 @@ class Work:
     op: Op | None = None
     types: tuple[Any, ...] = ()
     n_results: int = 0
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    spans: tuple[Any, ...] = ()
-    detail: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    attributes: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    spans: tuple[SourceSpan, ...] = ()
+    detail: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # where recorders found the user's line: (depth of the stack, code, offset); and how often,
@@ -117,7 +119,7 @@ class Event:
 class DeviceTimer:
     """Interface of the clock of a device with a queue, which `Backend.timer` returns."""
 
-    def mark(self) -> Any:
+    def mark(self) -> object:
         """Put a mark behind the work so far of the thread's queue; return it without waiting."""
         raise NotImplementedError(f"{type(self).__name__}: has no mark()")
 
@@ -127,7 +129,7 @@ class DeviceTimer:
 
 
 # Marks of a device around a kernel: the timer, the mark before and the mark after.
-Marks = tuple[DeviceTimer, Any, Any]
+Marks = tuple[DeviceTimer, object, object]
 
 
 class Observer:
@@ -160,7 +162,7 @@ class Observer:
         times = None if marks is None else _on_device(begin, marks)
         self.finished(Event(work, begin, end, _thread(), file, line, times))
 
-    def take_program(self, works: Sequence[Work], times: Any) -> None:
+    def take_program(self, works: Sequence[Work], times: Array) -> None:
         """Receive the kernels of a native program that ran, all at once.
 
         `times` has a row (index in `works`, begin, end) for each, in nanoseconds.
@@ -199,7 +201,7 @@ class _State:
         self.observers: tuple[Observer, ...] = ()
         self.version = object()
         self.take: Callable[[Work, int, int, Marks | None], None] | None = None
-        self.take_program: Callable[[Sequence[Work], Any], None] | None = None
+        self.take_program: Callable[[Sequence[Work], Array], None] | None = None
         self.start: Callable[[Work], None] | None = None
         self.building = False
 
@@ -269,7 +271,7 @@ def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None
 def _caught(observer: Observer, method: Callable[..., None]) -> Callable[..., None]:
     """Return a function that calls a method, and removes the observer if the method raises."""
 
-    def call(*arguments: Any) -> None:
+    def call(*arguments: object) -> None:
         if _inside.now:  # the observer's own ops are not reported
             return
         _inside.now = True
@@ -299,7 +301,7 @@ _inside = _Inside()
 
 
 def _all(calls: Sequence[Callable[..., None]]) -> Callable[..., None]:
-    def each(*arguments: Any) -> None:
+    def each(*arguments: object) -> None:
         for call in calls:
             call(*arguments)
 
@@ -318,7 +320,7 @@ def watched(run: HandleFunction, work: Work, timer: DeviceTimer | None) -> Handl
     if timer is not None:
         return _marked(run, work, timer)
 
-    def call(*handles: Any) -> Any:
+    def call(*handles: Handle) -> Handle | tuple[Handle, ...]:
         take = state.take
         if take is None:
             return run(*handles)
@@ -342,7 +344,7 @@ def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFuncti
     It puts marks into the device's queue before and after the call.
     """
 
-    def call(*handles: Any) -> Any:
+    def call(*handles: Handle) -> Handle | tuple[Handle, ...]:
         take = state.take
         if take is None:
             return run(*handles)
@@ -370,7 +372,11 @@ class Report:
 
 @contextlib.contextmanager
 def reporting(
-    kind: str, name: str, device: str = "", nbytes: int = 0, detail: Mapping[str, Any] | None = None
+    kind: str,
+    name: str,
+    device: str = "",
+    nbytes: int = 0,
+    detail: Mapping[str, object] | None = None,
 ) -> Iterator[Report]:
     """Return a context manager that reports its `with` block as one event; free without observers.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from .costs import Costs
 from .prepared import Handle, LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
 from .views import LAYOUTS
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = [
     "array_text",
@@ -79,7 +82,7 @@ def error_text(error: BaseException) -> str:
         return type(error).__name__
 
 
-def array_text(array: np.ndarray[Any, Any]) -> str:
+def array_text(array: Array) -> str:
     """Return a short description of an array for an error message."""
     order = "" if array.flags.c_contiguous else f" with strides {list(array.strides)}"
     return f"an array of {array.dtype}{list(array.shape)}{order}"
@@ -432,7 +435,7 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
 # ---- data between host and device ----------------------------------------------------------------
 
 
-def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+def to_device(backend: Backend, array: Array, device_id: int) -> Handle:
     """Copy a C-contiguous host array to a device of a backend; return the buffer handle.
 
     Raises:
@@ -448,7 +451,7 @@ def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> 
     return handle
 
 
-def on_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+def on_device(backend: Backend, array: Array, device_id: int) -> Handle:
     """Return the buffer handle of a host array that nobody else holds, with a copy if it must be.
 
     Raises:
@@ -459,8 +462,12 @@ def on_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> 
 
 
 def from_device(
-    backend: Backend, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-) -> np.ndarray[Any, Any]:
+    backend: Backend,
+    handle: Handle,
+    shape: tuple[int, ...],
+    dtype: np.dtype[np.generic],
+    device_id: int,
+) -> Array:
     """Copy the values behind a buffer handle to a host array of the given shape and dtype.
 
     Raises:
@@ -483,8 +490,12 @@ def copying(
 
 
 def checked_array(
-    backend: Backend, method: str, found: object, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
+    backend: Backend,
+    method: str,
+    found: object,
+    shape: tuple[int, ...],
+    dtype: np.dtype[np.generic],
+) -> Array:
     """Return the array that a method of a backend returned, if it has the given shape and dtype.
 
     Raises:

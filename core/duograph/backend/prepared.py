@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .views import View
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = [
     "FuseConsumer",
@@ -69,7 +72,7 @@ class PreparedCall:
     owner: str = ""
     precedes: bool = False
 
-    def __call__(self, *handles: Handle) -> Any:
+    def __call__(self, *handles: Handle) -> Handle:
         """Run the prepared kernel on the operands' buffer handles."""
         return self.run(*handles)
 
@@ -115,5 +118,7 @@ class LinkedProgram(NamedTuple):
 
     run: HandleFunction
     donations: Mapping[int, int] | None = None
-    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
-    timed: Callable[[Sequence[Handle], Sequence[bool], Callable[[Any], None]], Any] | None = None
+    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Handle]] | None = None
+    timed: Callable[[Sequence[Handle], Sequence[bool], Callable[[Array], None]], Handle] | None = (
+        None
+    )

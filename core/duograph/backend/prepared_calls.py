@@ -38,7 +38,7 @@ def prepared_call(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
     """Return the call that a backend prepares for an op, from the op's cache if possible.
@@ -91,7 +91,7 @@ def added_call(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
     """Return the call of a plugin's kernel if it has precedence over the backend's own, else None.
@@ -109,7 +109,7 @@ def _prepare(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
     """Ask the added kernels and the backend for a call, by priority; None if none has one."""
@@ -143,7 +143,7 @@ def _asked(
     owner: str,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
     """Return the call that a `prepare` function makes, or None if it makes none.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..dtype import DType
 from ..types import HostType, TensorType
@@ -17,7 +17,9 @@ from .prepared import HandleFunction, PreparedCall
 from .views import View
 
 if TYPE_CHECKING:
+    from ..ir.graph import Attributes, SourceSpan
     from ..op import Op
+    from .prepared import Handle
 
 __all__ = [
     "Alias",
@@ -64,8 +66,8 @@ class Step:
     pure: bool = False
     op: Op | None = None
     types: tuple[TensorType | HostType | None, ...] = ()
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    spans: tuple[Any, ...] = ()
+    attributes: Attributes = dataclasses.field(default_factory=dict)
+    spans: tuple[SourceSpan, ...] = ()
     views: Mapping[int, View] = dataclasses.field(default_factory=dict)
 
     def with_run(self, run: HandleFunction) -> Step:
@@ -90,7 +92,7 @@ class HostStep:
     operands: tuple[int, ...]
     results: tuple[int, ...]
     types: tuple[TensorType | HostType | None, ...]
-    attributes: Mapping[str, Any]
+    attributes: Attributes
 
 
 class NeedsSteps(Exception):
@@ -185,7 +187,7 @@ class Program:
 
     instructions: tuple[Instruction, ...]
     params: tuple[int, ...]
-    constants: Mapping[int, Any]
+    constants: Mapping[int, Handle]
     hosts: Mapping[int, HostType]
     sizes: Sequence[int]
     places: Sequence[int]

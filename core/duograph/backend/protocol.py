@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from .costs import DEFAULT_COSTS, Costs
 from .prepared import Handle, HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
+    from ..host_arrays import Array
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
+    from .dlpack import Exporter
     from .health import Finding
     from .observers import DeviceTimer
     from .program import Program
@@ -104,7 +106,7 @@ class Backend:
     host_fallback: str = "off"
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
-    decompositions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
+    decompositions: Mapping[str, Callable[..., object]] = MappingProxyType({})
     passes: Sequence[Callable[[Graph], Graph]] = ()
 
     def available(self) -> str | None:
@@ -115,20 +117,20 @@ class Backend:
         """Return the backend's devices, at least one if `available()` is None."""
         raise NotImplementedError(f"{type(self).__name__}: has no devices()")
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+    def copy_in(self, array: Array, device_id: int) -> Handle:
         """Copy a C-contiguous host array to a new device buffer; return its handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         """Copy the values of a device buffer to a C-contiguous host array.
 
         The array may share memory with the buffer; it must then keep the handle alive.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
-    def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
+    def from_host(self, array: Array, device_id: int) -> Handle | None:
         """Return a buffer handle that shares a host array's memory and keeps it alive, or None."""
         return None
 
@@ -155,7 +157,7 @@ class Backend:
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
     ) -> Call | None:
         """Return a prepared kernel call for an op and operand types, or None if there is no kernel.
@@ -246,7 +248,7 @@ class Backend:
         self,
         handle: Handle,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         source_id: int,
         target_id: int,
     ) -> Handle | None:
@@ -258,8 +260,8 @@ class Backend:
         return None
 
     def copy_out_async(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> Callable[[], np.ndarray[Any, Any]] | None:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Callable[[], Array] | None:
         """Start a copy to the host; return a function that waits for it and returns the array.
 
         The core keeps `handle` until then, and calls the function once. None: there are no such
@@ -275,11 +277,11 @@ class Backend:
         self,
         handle: Handle,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         device_id: int,
         stream: int | None,
         max_version: tuple[int, int] | None,
-    ) -> Any:
+    ) -> object:
         """Return a DLPack capsule that shares the memory of a buffer and keeps its handle alive.
 
         `stream` and `max_version` are those of the protocol's ``__dlpack__``: work that the
@@ -292,8 +294,8 @@ class Backend:
         raise BufferError(f"{self.name}: its memory has no DLPack")
 
     def from_dlpack(
-        self, source: Any, device_id: int, copy: bool
-    ) -> tuple[Handle, tuple[int, ...], np.dtype[Any]] | None:
+        self, source: Exporter, device_id: int, copy: bool
+    ) -> tuple[Handle, tuple[int, ...], np.dtype[np.generic]] | None:
         """Return (handle, shape, dtype) of the memory of an object with ``__dlpack__``.
 
         The handle shares that memory and keeps it alive, or has a copy where the memory is not

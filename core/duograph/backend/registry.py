@@ -14,6 +14,7 @@ import os
 import traceback
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -35,6 +36,8 @@ from .protocol import SEAM_VERSION, Backend, BackendSpec
 
 if TYPE_CHECKING:
     import importlib.metadata
+
+    from .._locks import ReentrantLock
 
 __all__ = [
     "Entry",
@@ -70,7 +73,7 @@ class Entry:
     backend: Backend | None = None
     problem: str | None = None
     broken: bool = False
-    lock: Any = dataclasses.field(default_factory=new_lock)
+    lock: ReentrantLock = dataclasses.field(default_factory=new_lock)
 
     @property
     def origin(self) -> str:
@@ -94,7 +97,7 @@ class Entry:
 
 # Check what else a plugin module brings (ops, rules, decompositions), and return the function that
 # takes it in. The op table installs it.
-on_plugin: list[Callable[[Any], Callable[[], None]]] = []
+on_plugin: list[Callable[[ModuleType], Callable[[], None]]] = []
 # Return what is wrong with a backend that was made, or None. The op table installs a check.
 on_backend: list[Callable[[Backend], str | None]] = []
 # Discard what was prepared by backends, because one of them is gone. The op table installs it.

@@ -38,9 +38,9 @@ class GraphFacts:
     def __init__(self) -> None:
         self.heads: list[list[Any]] = []
         self.files: list[str] = []
-        self.named: dict[str, Any] = {}
-        self._numbers: dict[tuple[Any, ...], int] = {}
-        self._known: dict[tuple[Any, ...], tuple[int, Any]] = {}
+        self.named: dict[str, dict[str, object] | None] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._known: dict[tuple[object, ...], tuple[int, object]] = {}
 
     def graph(self, graph: Graph, parameters: Sequence[ParameterFact] | None = None) -> Any:
         """Return a graph as a dict of lists, for JSON.
@@ -52,9 +52,9 @@ class GraphFacts:
         nodes = [self.node(graph, node) for node in graph.nodes]
         return {"p": list(parameters), "n": nodes, "o": list(graph.outputs)}
 
-    def node(self, graph: Graph, node: GraphNode) -> list[Any]:
+    def node(self, graph: Graph, node: GraphNode) -> list[object]:
         """Return a node as a list, `[head, operands, results]` and its sub-graphs, for JSON."""
-        made: list[Any] = [self.head(graph, node), list(node.operands), list(node.results)]
+        made: list[object] = [self.head(graph, node), list(node.operands), list(node.results)]
         inner = [[title, self.graph(g)] for title, g in subgraphs_of(node)]
         return [*made, inner] if inner else made
 
@@ -119,7 +119,7 @@ def kind_of(node: GraphNode) -> str:
     return next((kind for kind, holds in facts.items() if holds), "kernel")
 
 
-def changes(old: Any, new: Any) -> dict[str, Any]:
+def changes(old: Any, new: Any) -> dict[str, object]:
     """Return what differs between the graphs before and after a pass, both as JSON-like data.
 
     A node of the new graph corresponds to one of the old graph with the same head, if possible
@@ -131,7 +131,7 @@ def changes(old: Any, new: Any) -> dict[str, Any]:
         of its sub-graphs.
     """
     by_head: dict[int, collections.deque[int]] = collections.defaultdict(collections.deque)
-    exact: dict[tuple[Any, ...], collections.deque[int]] = collections.defaultdict(
+    exact: dict[tuple[object, ...], collections.deque[int]] = collections.defaultdict(
         collections.deque
     )
     for at, node in enumerate(old["n"]):

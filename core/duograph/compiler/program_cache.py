@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..backend.prepared import HandleFunction
 from ..types import TensorType
@@ -178,7 +178,7 @@ class ProgramCache:
         return ProgramCache, ()
 
 
-class ReceiverCaches(weakref.WeakKeyDictionary[Any, ProgramCache]):
+class ReceiverCaches(weakref.WeakKeyDictionary[object, ProgramCache]):
     """Program caches of the compiled methods of one object, stored in its `__dict__`.
 
     Maps the `JitFunction` of a method to a `ProgramCache`.

@@ -57,7 +57,7 @@ SECONDS = 0.5
 
 def page_facts(
     facts: Facts, program: CompiledProgram | None, function: Value, slots: Slots | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return all data for the HTML page about a function compiled for one signature.
 
     Args:
@@ -102,7 +102,7 @@ def _program(
     updates: dict[int, int],
     state: Sequence[int],
     handles: Sequence[Handle] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the data of one graph for the page: the graph after each pass, kernels, memory, times.
 
     Lowers the graph once. Kernels are timed if `handles`, the inputs of a run, are given.
@@ -145,7 +145,7 @@ def _program(
 
 def _fusion(
     before: Graph, after: Graph, device: Device, level: str, state: Sequence[int]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return why nodes were fused or not: one entry for each node of the graph before fusion."""
     context = context_of(device, level, None, [], state)
     home = {i: at for at, node in enumerate(after.nodes) for i in node.results}
@@ -173,7 +173,7 @@ def _fusion(
     return found
 
 
-def _kernels(graph: Graph, device: Device) -> list[dict[str, Any]]:
+def _kernels(graph: Graph, device: Device) -> list[dict[str, object]]:
     """Return the fused regions of a graph and its sub-graphs, each with its kernel's source.
 
     `built` says whether the backend has compiled it; the others run op by op.
@@ -225,7 +225,7 @@ def _nbytes(graph: Graph, values: Sequence[int]) -> int:
     return sum(t.nbytes for t in types if isinstance(t, TensorType))
 
 
-def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, Any]:
+def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, object]:
     """Return a memory plan as JSON-like data: memory blocks over the steps of the program."""
     nodes = _by_attributes(graph)
     steps: list[list[Any]] = []  # [op, position of its node or -1]

@@ -11,9 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from .._locks import new_lock
+
+if TYPE_CHECKING:
+    from .._locks import ReentrantLock
 
 __all__ = ["shown_on_terminal"]
 
@@ -42,7 +45,7 @@ def shown_on_terminal(name: str) -> Iterator[None]:
         thread.join()
 
 
-def _write(stream: TextIO, name: str, running: Any) -> None:
+def _write(stream: TextIO, name: str, running: ReentrantLock) -> None:
     began = time.monotonic()
     if running.acquire(timeout=_DELAY):
         return

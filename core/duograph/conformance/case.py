@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..dtype import ALL, DType, bool_, float32, int64
+from ..host_arrays import Array
 from ..op import Op
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "Samples", "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Oracle: TypeAlias = Callable[..., Any]  # a NumPy function with the arguments of a case's function
 
 # The kinds of samples. An op needs one sample of each kind that applies to it (test_coverage.py).
@@ -55,7 +55,7 @@ class Sample:
 class Bad:
     """Arguments with which a tested op must raise `exception`; `pattern` matches its message."""
 
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
     pattern: str
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -165,7 +165,7 @@ class OpCase:
         covers: further ops that this case tests completely, such as the primitive of a function.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     samples: Samples
     dtypes: Sequence[DType] | None = None
     oracle: Oracle | None = None
@@ -221,7 +221,7 @@ class OpCase:
         return list(self.samples(Make(dtype, self.name)))
 
 
-def of_op(function: Callable[..., Any]) -> Op | None:
+def of_op(function: Callable[..., object]) -> Op | None:
     """Return the op that a function of `duograph.ops` is made of, or None."""
     if isinstance(function, Op):
         return function
@@ -232,7 +232,7 @@ def of_op(function: Callable[..., Any]) -> Op | None:
 # ---- samples of the standard kinds --------------------------------------------------------------
 
 
-def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
+def by_shape(*rows: tuple[Any, ...], **kwargs: object) -> Samples:
     """Return a function that yields test samples, made from rows.
 
     A row is the kind of sample, the shape of operand 1, and the other arguments.
@@ -248,7 +248,7 @@ def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
     return samples
 
 
-def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
+def unary(low: float | None = None, high: float | None = None, **kwargs: object) -> Samples:
     """Return a function that yields test samples for elementwise functions on [low, high].
 
     `kwargs` are passed to every call.
@@ -276,7 +276,7 @@ def binary(
     *,
     second: tuple[float, float] | None = None,
     scalar: float | int | None = 2,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Samples:
     """Return a function that yields test samples for broadcasting functions of two tensors.
 
@@ -312,7 +312,7 @@ def binary(
     return samples
 
 
-def ternary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
+def ternary(low: float | None = None, high: float | None = None, **kwargs: object) -> Samples:
     """Return a function that yields test samples for broadcasting functions of three tensors."""
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -342,7 +342,7 @@ def reduction(
     empty: bool = True,
     distinct: bool = False,
     primitive: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Samples:
     """Return a function that yields test samples for a reduction, over all kinds of axes.
 

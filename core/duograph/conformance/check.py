@@ -35,7 +35,7 @@ __all__ = [
 # ---- arguments ----------------------------------------------------------------------------------
 
 
-def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
+def substitute(value: object, function: Callable[[Array], object]) -> Any:
     """Return nested containers with every NumPy array replaced by `function(array)`."""
     if isinstance(value, np.ndarray):
         return function(value)
@@ -46,7 +46,7 @@ def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
     return value
 
 
-def arrays_of(value: Any) -> Iterator[Array]:
+def arrays_of(value: object) -> Iterator[Array]:
     """Yield the NumPy arrays in nested containers, from left to right."""
     if isinstance(value, np.ndarray):
         yield value
@@ -68,14 +68,14 @@ def to_tensor(array: Array, kind: str) -> Tensor:
     return Tensor(array)
 
 
-def run(case: OpCase, sample: Sample) -> Any:
+def run(case: OpCase, sample: Sample) -> object:
     """Call the function of a conformance test case on the current device; return its result."""
     args = substitute(sample.args, lambda a: to_tensor(a, sample.kind))
     kwargs = substitute(sample.kwargs, lambda a: to_tensor(a, sample.kind))
     return case.function(*args, **kwargs)
 
 
-def results_of(value: Any) -> list[Array]:
+def results_of(value: object) -> list[Array]:
     """Return the tensors and numbers in a test's nested result as a flat list of arrays."""
     if isinstance(value, Tensor):
         return [value.asnumpy()]
@@ -90,7 +90,7 @@ def results_of(value: Any) -> list[Array]:
 DEFERRED = r"index -?\d+ is out of range for axis \d+ of size \d+"
 
 
-def read_failing(results: Any) -> list[Array]:
+def read_failing(results: object) -> list[Array]:
     """Read the results of a test call that must fail, since a device may report errors late.
 
     Raises:
@@ -189,7 +189,7 @@ def call_text(case: OpCase, sample: Sample) -> str:
     return f"{case.name}({', '.join(parts)})  [{kind}]"
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, np.ndarray):
         kind = as_dtype(value.dtype).name
         if value.size <= 4:

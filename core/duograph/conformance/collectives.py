@@ -14,7 +14,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,13 @@ from ..ranks.world import world
 from ..tensor import Tensor
 from ..types import Device, TensorType
 
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle
+    from ..host_arrays import Array
+
 __all__ = ["CASES", "DEVICE_CASES", "check", "check_device", "main"]
 
-Bytes: TypeAlias = "np.ndarray[Any, Any]"
+Bytes: TypeAlias = "Array"
 LENGTHS = (0, 1, 7, 4096, 1_000_001)  # the last is more than engines and sockets buffer
 SECONDS = 60.0
 
@@ -155,11 +159,11 @@ class OnDevice:
         self.d, self.rank, self.size, self.device = d, comm.rank, comm.size, device
         self.backend = registry.backend(device.name)
 
-    def put(self, array: Bytes) -> Any:
+    def put(self, array: Bytes) -> Handle:
         """Return the handle of a copy of an array."""
         return to_device(self.backend, np.ascontiguousarray(array), self.device.index)
 
-    def get(self, handle: Any, n: int, dtype: DType | None = None) -> Bytes:
+    def get(self, handle: Handle, n: int, dtype: DType | None = None) -> Bytes:
         """Return n elements behind a handle; None: bytes."""
         kind = np.dtype(np.uint8) if dtype is None else dtype.np
         return from_device(self.backend, handle, (n,), kind, self.device.index)
@@ -190,7 +194,7 @@ def _device_exchange(on: OnDevice, n: int) -> None:
     x = on.put(np.concatenate([_own(on.rank, count(on.rank, s), s) for s in ranks]))
     out = on.d.allocate(sum(receives))
 
-    def parts(handle: Any, lengths: Sequence[int]) -> list[Part]:
+    def parts(handle: Handle, lengths: Sequence[int]) -> list[Part]:
         begins = [sum(lengths[:r]) for r in ranks]
         return [
             part
@@ -203,7 +207,7 @@ def _device_exchange(on: OnDevice, n: int) -> None:
     _same(on.get(out, sum(receives)), np.concatenate(expected))
 
 
-_RESULTS: dict[str, Callable[..., Any]] = {
+_RESULTS: dict[str, Callable[..., Array]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
 }  # fmt: skip
 

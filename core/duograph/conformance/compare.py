@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["difference_of", "printed_words", "same_words", "snapshot", "without_location"]
 
 _LOCATION = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
 
 
-def snapshot(value: Any) -> Any:
+def snapshot(value: object) -> Any:
     """Copy a nested value to arrays and Python objects, so that it can be compared later.
 
     Tensors and arrays become pairs ("Tensor", array) and ("array", array).
@@ -115,9 +118,7 @@ def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) ->
     return f"{where}: {a!r} and {b!r}"
 
 
-def _array_difference(
-    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], where: str, near: float | None
-) -> str | None:
+def _array_difference(a: Array, b: Array, where: str, near: float | None) -> str | None:
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{where}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
     if a.tobytes() == b.tobytes():

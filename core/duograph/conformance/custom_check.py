@@ -8,7 +8,6 @@ is run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
     return done + _check_devices(operator, inputs, want)
 
 
-def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Any:
+def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Call an operator after other contents were left in free memory; return results as arrays.
 
     An operator that reads memory which it has not written then returns other results.
@@ -110,14 +109,14 @@ def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Any:
     return want
 
 
-def _agree(what: str, got: Any, want: Any, exact: bool) -> None:
+def _agree(what: str, got: object, want: object, exact: bool) -> None:
     """Raise BackendError if results differ from those of the first call."""
     text = difference_of(want, snapshot(got), what, None if exact else NEAR)
     if text is not None:
         raise BackendError(f"check_custom: {text}")
 
 
-def _check_vmap(operator: Custom, inputs: Sequence[Tensor], want: Any) -> None:
+def _check_vmap(operator: Custom, inputs: Sequence[Tensor], want: object) -> None:
     found = vmap(operator.__call__)(*[stack([x, x]) for x in inputs])
     second = tuple([t[1] for t in found]) if isinstance(found, tuple) else found[1]
     _agree("vmap", second, want, exact=True)
@@ -130,7 +129,7 @@ def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
         return False
     dtypes = [x.dtype for x in inputs]
 
-    def own(*xs: Tensor) -> Any:
+    def own(*xs: Tensor) -> object:
         # finite differences are computed in float64 where a function takes it; a kernel may not
         if operator.kernel is not None and [x.dtype for x in xs] != dtypes:
             raise DTypeError("check_custom: the kernel is for the dtypes of the inputs alone")
@@ -142,7 +141,7 @@ def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
     return True
 
 
-def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: Any) -> list[str]:
+def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: object) -> list[str]:
     """Compare with the other devices that can run the operator's kernel; return what was tested.
 
     These are all installed devices that are available and have a kernel for it.

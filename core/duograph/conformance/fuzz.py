@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 from .. import context
 from ..backend import registry
@@ -158,7 +157,7 @@ def shrunk(
     fails: Callable[[Program], bool],
     replays: int = REPLAYS,
     kind: str = "programs",
-) -> Any:
+) -> Program:
     """Return the smallest program found that fails, by dropping and lowering its decisions.
 
     Args:

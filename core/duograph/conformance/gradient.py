@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -110,7 +109,7 @@ class Problem:
         return found
 
 
-def tensors_in(value: Any) -> list[Tensor]:
+def tensors_in(value: object) -> list[Tensor]:
     """Return the Tensors of nested lists, tuples and dictionaries as a flat list.
 
     jit can compile it.

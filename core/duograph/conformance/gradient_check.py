@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from ..random_state import get_rng_state, set_rng_state
 from ..tensor import Tensor
 from .gradient import tensors_in
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["GradientCheck", "check_gradient"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
-TensorFunction: TypeAlias = Callable[..., Any]
+TensorFunction: TypeAlias = Callable[..., object]
 
 MODES = ("eager", "compiled")
 _ORDINAL = {1: "first", 2: "second"}
@@ -133,7 +135,7 @@ def _leaves(value: object) -> list[object]:
     return [value]
 
 
-def _filled(value: Any, leaves: Iterator[object]) -> Any:
+def _filled(value: object, leaves: Iterator[object]) -> Any:
     """Return a copy of the nested containers in `value` with other leaves in order."""
     if isinstance(value, dict):
         return {k: _filled(v, leaves) for k, v in value.items()}

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from duograph import nn, ops
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+    from ..parameter import Parameter
+
 __all__ = ["MODELS", "Model"]
 
-Array = np.ndarray[Any, Any]
 # The label of positions that count nothing in the loss.
 IGNORED = -100
 
@@ -33,7 +36,7 @@ class Model:
 
     network: Callable[[], nn.Cell]
     data: Callable[[], list[Array]]
-    optimizer: Callable[[Sequence[Any]], nn.Optimizer]
+    optimizer: Callable[[Sequence[Parameter]], nn.Optimizer]
     steps: int
     below: float = 0.5
 

@@ -7,9 +7,9 @@ NumPy arrays. It must share no kernel with any device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from ..backend.protocol import Backend, BackendSpec, DeviceInfo
 from ..dtype import DType
 from ..op import Op
 from ..types import TensorType
+
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle, HandleFunction
+    from ..host_arrays import Array
 
 __all__ = ["NAME", "Oracle", "install", "on_device", "on_oracle"]
 
@@ -39,21 +43,21 @@ class Oracle(Backend):
     def devices(self) -> list[DeviceInfo]:
         return [DeviceInfo(0, "Oracle", "reference rules in NumPy")]
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Any:
+    def copy_in(self, array: Array, device_id: int) -> Handle:
         return np.array(array, order="C")
 
     def copy_out(
-        self, handle: Any, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         return handle.reshape(shape)
 
     def prepare(
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
-    ) -> Callable[..., Any] | None:
+    ) -> HandleFunction | None:
         if op.is_composite or op.reference_rule is None:
             return None
         reference = op.reference_rule
@@ -61,7 +65,7 @@ class Oracle(Backend):
         results = op.infer_types(types, attributes)
         self.seen.update(t.dtype for t in (*types, *results) if t is not None)
 
-        def call(*handles: Any) -> Any:
+        def call(*handles: Array) -> Array | tuple[Array, ...]:
             arrays = [
                 None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
             ]
@@ -74,7 +78,7 @@ class Oracle(Backend):
         return call
 
 
-def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
+def _as_inferred(op: Op, value: object, type_: TensorType) -> Array:
     """Cast the result of a NumPy reference rule to the dtype that the op's type rule states.
 
     Raises:

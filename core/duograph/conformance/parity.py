@@ -75,7 +75,7 @@ class Parity:
         return f"compiled and line by line differ: {self.difference}\n{self.details}".rstrip()
 
 
-def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
+def check_parity(fn: Callable[..., object], *args: object, **kwargs: object) -> Parity:
     """Run a function line by line and compiled on the same arguments, and compare all effects.
 
     Argument tensors, tensors that the function writes, its counters and the random state are
@@ -114,11 +114,11 @@ def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
 class _Outcome:
     """What one run of a function did: result, error, prints, arguments and state."""
 
-    result: Any
+    result: object
     error: BaseException | None
     printed: list[str]
-    arguments: Any
-    state: Any
+    arguments: object
+    state: object
 
 
 @dataclasses.dataclass
@@ -136,7 +136,7 @@ class _Runs:
     """Runs a function under comparison, eagerly or compiled, and restores the state before it."""
 
     def __init__(
-        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         self.fn = fn
         self.args = args
@@ -150,7 +150,7 @@ class _Runs:
             if x._type.device is None:
                 commit(x, device)
         self.device = device
-        target: Any = fn
+        target: object = fn
         if isinstance(fn, JitFunction):
             target = fn.function if fn._target is None else fn._target
         self.name = getattr(fn, "__name__", type(fn).__name__)
@@ -187,7 +187,7 @@ class _Runs:
                 setattr(owner, name, value)
         set_rng_state(self.random)
 
-    def _outcome(self, call: Callable[[Any, Any], Any]) -> _Outcome:
+    def _outcome(self, call: Callable[[Any, Any], object]) -> _Outcome:
         """Run `call` on copies of the compared function's arguments; return what it did."""
         self._restore()
         args, kwargs = _copied(self.args), _copied(self.kwargs)
@@ -221,7 +221,7 @@ class _Runs:
     def compiled(self) -> _Outcome:
         """Run the compared function compiled, as `jit` does; return what it did."""
 
-        def call(args: Any, kwargs: Any) -> Any:
+        def call(args: Any, kwargs: Any) -> object:
             slots = self._slots(args, kwargs)
             return self.program.call(slots.leaves, slots.numbers, slots.containers)
 
@@ -258,11 +258,11 @@ class _Runs:
             lines.append(f"  compiled      {_short(other.tensors)}")
         return Parity(False, False, text, value.op, f"{value.file}:{value.line}", "\n".join(lines))
 
-    def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> Any:
+    def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> None:
         """Run the compiled graph node by node and log the value of each node."""
         slots = self._slots(args, kwargs)
         program = self.program
-        values: list[Any] = []
+        values: list[object] = []
         for i, source in enumerate(program.inputs):
             handle = read_input(source, slots.leaves, slots.numbers, slots.containers, self.device)
             t = program.graph.types[i]
@@ -270,7 +270,7 @@ class _Runs:
                 Tensor._make(t.on(self.device), handle) if isinstance(t, TensorType) else handle
             )
 
-        def watch(node: GraphNode, results: tuple[Any, ...]) -> None:
+        def watch(node: GraphNode, results: tuple[object, ...]) -> None:
             tensors = [_frozen(r) for r in results if isinstance(r, Tensor)]
             span = node.span
             if tensors and isinstance(span, Span) and not node.graphs:
@@ -279,7 +279,7 @@ class _Runs:
         interpret(program.graph, values, self.device, watch)
 
 
-def _read(kind: str, owner: Any, name: Any) -> Any:
+def _read(kind: str, owner: Any, name: Any) -> object:
     if kind == "item":
         return owner[name]
     return owner.cell_contents if kind == "cell" else getattr(owner, name)
@@ -304,7 +304,7 @@ class _Recorder:
     def __init__(self, log: list[_Value]) -> None:
         self.log = log
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    def apply(self, op: Op, operands: tuple[object, ...], attributes: dict[str, object]) -> object:
         """Run an op eagerly and append its results to the log."""
         thread_state.builder = None
         try:
@@ -404,7 +404,7 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _tensors_of(value: Any) -> Iterator[Tensor]:
+def _tensors_of(value: object) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (list, tuple)):

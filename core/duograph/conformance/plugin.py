@@ -13,7 +13,7 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -178,7 +178,7 @@ def address(item: pytest.Item) -> str:
     return "/".join([own.removeprefix("test_"), *parts])
 
 
-def _parameters(item: pytest.Item) -> Mapping[str, Any]:
+def _parameters(item: pytest.Item) -> Mapping[str, object]:
     spec = getattr(item, "callspec", None)
     return {} if spec is None else spec.params
 
@@ -284,7 +284,9 @@ def session(request: pytest.FixtureRequest) -> Session:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, pytest.TestReport]:
     report = yield
     if _is_ours(getattr(item, "module", None)) and (
         report.when == "call" or (report.when == "setup" and not report.passed)
@@ -351,7 +353,7 @@ class _Collector:
             self.config.workeroutput[SELECTED] = session.filters, session.selected  # type: ignore[attr-defined]
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def pytest_testnodedown(self, node: object) -> None:
         """Take what a worker process has sent, in the controlling process of pytest-xdist."""
         found = getattr(node, "workeroutput", {}).get(SELECTED)
         if found is not None:
@@ -364,7 +366,7 @@ def _finite(share: float) -> float | None:
     return round(share, 4) if math.isfinite(share) else None
 
 
-def _crash(report: pytest.TestReport) -> dict[str, Any]:
+def _crash(report: pytest.TestReport) -> dict[str, object]:
     """Return the result of a test in which its process ended, from the test's id alone."""
     test, _, parameters = report.nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
     parts = parameters.removesuffix("]").split("-") if parameters else []
@@ -386,7 +388,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if session is None else f"duograph conformance: {session.title}"
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     session = config.stash.get(SESSION, None)
     if session is None or not session.results:
         return

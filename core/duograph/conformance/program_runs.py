@@ -18,7 +18,7 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from duograph import nn, ops
 
 from ..tensor import Tensor
 from .compare import difference_of, printed_words, same_words, snapshot, without_location
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "is_refused", "eager_jit"]
 
@@ -59,20 +62,20 @@ class Program:
     """
 
     source: str
-    inputs: tuple[Any, ...] = ()
+    inputs: tuple[Array, ...] = ()
     positions: tuple[int, ...] = ()
     weights: str = ""
     name: str = "program"
     calls: int = 2
     near: float = 0.0
-    again: tuple[Any, ...] = ()
-    series: tuple[tuple[Any, ...], ...] = ()
+    again: tuple[Array, ...] = ()
+    series: tuple[tuple[Array, ...], ...] = ()
     rounded: bool = False
     mode: str = "jit"
     changes: tuple[str, ...] = ()
     refused: str = ""
 
-    def inputs_of(self, call: int) -> tuple[Any, ...]:
+    def inputs_of(self, call: int) -> tuple[object, ...]:
         """Return the inputs of call number `call` (from 0) of the test program."""
         if self.series:
             return self.series[call]
@@ -101,13 +104,13 @@ class Observation:
     """
 
     label: str
-    result: Any = None
+    result: object = None
     error: Any = None
     printed: list[str] = dataclasses.field(default_factory=list)
-    state: dict[str, Any] = dataclasses.field(default_factory=dict)
+    state: dict[str, object] = dataclasses.field(default_factory=dict)
 
 
-def eager_jit(function: Any = None, **_: Any) -> Any:
+def eager_jit(function: Any = None, **_: object) -> Any:
     """Replacement of `jit` in eager runs: returns the function itself; takes jit's arguments."""
     return (lambda f: f) if function is None else function
 
@@ -167,11 +170,11 @@ def settings_for(mode: str, level: str | None) -> Iterator[None]:
             ms.set_context(**before)
 
 
-def _tensors(inputs: Sequence[Any]) -> list[Any]:
+def _tensors(inputs: Sequence[object]) -> list[object]:
     return [_copied(a) for a in inputs]
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     """Copy the nested inputs of a test program, with NumPy arrays converted to Tensors."""
     if isinstance(value, np.ndarray):
         return Tensor(value.copy())
@@ -182,7 +185,7 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def total(value: Any) -> Any:
+def total(value: object) -> Tensor:
     """Return the sum of all floating elements of a nested value, as a 0-d Tensor."""
     found: list[Tensor] = []
     _collect(value, found)
@@ -192,7 +195,7 @@ def total(value: Any) -> Any:
     return out
 
 
-def _collect(value: Any, found: list[Tensor]) -> None:
+def _collect(value: object, found: list[Tensor]) -> None:
     """Append the floating Tensors of a nested container to the list `found`."""
     if isinstance(value, Tensor):
         if value.dtype in (ms.float32, ms.float64, ms.float16):
@@ -242,7 +245,9 @@ def _gradient_label(where: str, call: int) -> str:
     return f"gradient from {where}, call {call + 1}"
 
 
-def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) -> Callable[..., Any]:
+def _gradient(
+    program: Program, space: dict[str, Any], mode: str, where: str
+) -> Callable[..., object]:
     """Return a function that computes the gradient of the program's `f`.
 
     It is compiled if `where` is "inside".
@@ -263,12 +268,12 @@ def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) ->
     """
     space["transform"] = ms.jit if compiled else eager_jit
     execute(text, f"gradient of {program.name}", space)
-    found: Callable[..., Any] = space["gradient"]
+    found: Any = space["gradient"]
     return found
 
 
 def _called(
-    label: str, space: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
+    label: str, space: dict[str, Any], function: Callable[..., object], arguments: list[object]
 ) -> Observation:
     """Call a function of a test program; return what the call did."""
     seen = Observation(label)

@@ -91,7 +91,7 @@ def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str
     return found
 
 
-def ended(name: str, message: str) -> dict[str, Any]:
+def ended(name: str, message: str) -> dict[str, object]:
     """Return the result of a test, by its name, in the middle of which its process ended."""
     check, case, dtype = (*name.split("/"), None, None)[:3]
     return {

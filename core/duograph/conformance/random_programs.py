@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .program_runs import Program
 from .program_templates import CELL, CHANGES, HEAD, INDEX, ITEMS, REFUSED, RETURNS
 from .random_expressions import ExpressionWriter, Scope
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["program"]
 
@@ -37,7 +40,7 @@ class ProgramWriter(ExpressionWriter):
 
     def statement(self, scope: Scope) -> bool:
         self.budget -= 1
-        kinds: list[Any] = [
+        kinds: list[Callable[..., object]] = [
             self.assign,
             self.rebind,
             self.element,
@@ -568,7 +571,7 @@ def program(choose: Callable[[int], int]) -> Program:
     writer = ProgramWriter(choose)
     source = writer.program()
 
-    def inputs() -> tuple[Any, ...]:
+    def inputs() -> tuple[Array, ...]:
         drawn = [[NUMBERS[choose(len(NUMBERS))] for _ in range(3)] for _ in range(2)]
         return tuple(np.array(v, np.float32) for v in drawn)
 

@@ -236,7 +236,7 @@ def _safe_json(data: object) -> str:
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _page_data(summary: Summary) -> dict[str, Any]:
+def _page_data(summary: Summary) -> dict[str, object]:
     groups = []
     for family, names in families().items():
         rows = [_row(summary, name) for name in names]
@@ -280,8 +280,8 @@ def _skipped(summary: Summary) -> list[tuple[str, int]]:
     return Counter(skipped).most_common()
 
 
-def _row(summary: Summary, name: str) -> dict[str, Any] | None:
-    cells: list[dict[str, Any] | None] = []
+def _row(summary: Summary, name: str) -> dict[str, object] | None:
+    cells: list[dict[str, list[Any]] | None] = []
     for column in COLUMNS:
         checks = summary.cells.get((name, column))
         if checks is None:

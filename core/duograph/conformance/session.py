@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..version import OWN
 from . import check, oracle
 from .case import OpCase
 from .cases import all_cases, families
+
+if TYPE_CHECKING:
+    from .case import Sample
 
 __all__ = ["Session", "over"]
 
@@ -153,19 +156,19 @@ class Session:
         widest = [d for d in takes if d in WIDEST]
         return widest + _in_turn(case, [d for d in takes if d not in WIDEST])
 
-    def some(self, samples: Sequence[Any]) -> Sequence[Any]:
+    def some(self, samples: Sequence[Sample]) -> Sequence[Sample]:
         """Return those of the samples of a case whose gradients are compiled."""
         return samples[:1] if self.quick else samples[:2] if self.sampled else samples
 
-    def forward(self) -> tuple[str, Sequence[Any]]:
+    def forward(self) -> tuple[str, Sequence[object]]:
         return "case,dtype", [(c, d) for c in self.cases() for d in self.dtypes_of(c)]
 
-    def compiled(self) -> tuple[str, Sequence[Any]]:
+    def compiled(self) -> tuple[str, Sequence[object]]:
         """Return the (case, dtype) pairs for which the suite tests compiled code."""
         chosen = [(c, self.compiled_dtypes(c, self.dtypes_of(c))) for c in self.cases()]
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
-    def regions(self) -> tuple[str, Sequence[Any]]:
+    def regions(self) -> tuple[str, Sequence[object]]:
         """Return the (case, dtype) pairs whose regions the suite compiles.
 
         A compiler takes longer than the test: a sampled quick run has every second case.
@@ -173,12 +176,12 @@ class Session:
         names, pairs = self.compiled()
         return names, pairs[::2] if self.quick and self.sampled else pairs
 
-    def compiled_gradient(self) -> tuple[str, Sequence[Any]]:
+    def compiled_gradient(self) -> tuple[str, Sequence[object]]:
         """Return the (case, dtype) pairs for which the suite tests gradients of compiled code."""
         chosen = [(c, self.compiled_dtypes(c, self.differentiable_dtypes(c))) for c in self.cases()]
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
-    def whole(self) -> tuple[str, Sequence[Any]]:
+    def whole(self) -> tuple[str, Sequence[object]]:
         """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
 
         A quick run leaves them out, as a compiler may take seconds for each; a sampled run has
@@ -191,10 +194,10 @@ class Session:
         cases = self.cases()[::2] if self.sampled else self.cases()
         return "case,dtype", [(c, d) for c in cases for d in _first(self.dtypes_of(c))]
 
-    def gradient(self) -> tuple[str, Sequence[Any]]:
+    def gradient(self) -> tuple[str, Sequence[object]]:
         return "case,dtype", [(c, d) for c in self.cases() for d in self.gradient_dtypes(c)]
 
-    def second_order(self) -> tuple[str, Sequence[Any]]:
+    def second_order(self) -> tuple[str, Sequence[object]]:
         chosen = []
         for case in () if self.quick else self.cases():
             takes = self.gradient_dtypes(case)
@@ -203,7 +206,7 @@ class Session:
                 chosen.append((case, (real or takes)[0]))
         return "case,dtype", chosen
 
-    def layouts(self) -> tuple[str, Sequence[Any]]:
+    def layouts(self) -> tuple[str, Sequence[object]]:
         """Return the families of ops whose kernels are called with operands in other layouts."""
         return "family,", [] if self.quick else [(name,) for name in families()]
 
@@ -217,7 +220,7 @@ class Session:
         names = set(families()[family])
         return [case for case in all_cases() if case.name in names]
 
-    def errors(self) -> tuple[str, Sequence[Any]]:
+    def errors(self) -> tuple[str, Sequence[object]]:
         return "case,", [(c,) for c in self.cases() if c.errors]
 
 
@@ -238,7 +241,7 @@ def _first(takes: Sequence[DType]) -> list[DType]:
 
 
 def over(
-    which: Callable[[Session], tuple[str, Sequence[Any]]],
+    which: Callable[[Session], tuple[str, Sequence[object]]],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator that runs a test once for each parameter tuple from `which(session)`."""
 
@@ -249,7 +252,7 @@ def over(
     return mark
 
 
-def _gaps(backend: Any, attribute: str) -> Mapping[str, str]:
+def _gaps(backend: Backend, attribute: str) -> Mapping[str, str]:
     found = getattr(backend, attribute, None) or {}
     if not isinstance(found, Mapping):
         raise TypeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from .oracle import on_oracle
 from .session import Session, over
 from .tolerance import Tolerance
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+    from ..tensor import Tensor
+
 # Every function keeps values within about -2 to 2.
-UNARY: dict[str, Callable[[Any], Any]] = {
+UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": ops.tanh,
     "sin": ops.sin,
     "sigmoid": ops.sigmoid,
@@ -40,7 +43,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "picked": lambda x: gather(x, ms.Tensor(np.array([2, 0, 1, 2])), 0),
     "detached": lambda x: x + ops.stop_gradient(x) * 0.5,
 }
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "mean": lambda x, y: (x + y) * 0.5,
     "product": lambda x, y: x * y * 0.5,
     "quotient": lambda x, y: x / (y * y + 1),
@@ -68,10 +71,10 @@ class Program:
                 pair = (int(rng.integers(k + 2)), int(rng.integers(k + 2)))
                 self.lines.append((str(rng.choice(list(BINARY))), pair))
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Tensor) -> Tensor:
         values = list(inputs)
         for name, operands in self.lines:
-            function: Callable[..., Any] = UNARY.get(name) or BINARY[name]
+            function: Callable[..., Tensor] = UNARY.get(name) or BINARY[name]
             values.append(function(*[values[i] for i in operands]))
         return values[-1] + sum(values[2:-1], values[-1]) * 0.125
 
@@ -80,14 +83,14 @@ class Program:
                  enumerate(self.lines)]  # fmt: skip
         return "\n  ".join(lines)
 
-    def results(self, function: Callable[..., Any] | None = None) -> list[Array]:
+    def results(self, function: Callable[..., Tensor] | None = None) -> list[Array]:
         """Return the program's value and its gradients with respect to both inputs."""
         value, pull = ms.vjp(function or self, *[ms.Tensor(a) for a in self.inputs])
         found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
         return [value.asnumpy(), *[g.asnumpy() for g in found]]
 
 
-def programs(session: Session) -> tuple[str, list[Any]]:
+def programs(session: Session) -> tuple[str, list[object]]:
     return "program,", [(Program(i),) for i in range(6 if session.quick else 60)]
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -25,6 +25,12 @@ from .case import OpCase
 from .check import difference, fail_with, results_of, run
 from .session import Session, over
 from .tolerance import forward_tolerance
+
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle
+    from ..backend.protocol import Call
+    from ..dtype import DType
+    from ..host_arrays import Array
 
 # So many calls of an op with operands of the same dtypes and ranks are repeated with views.
 CALLS = 2
@@ -54,7 +60,7 @@ def test_layouts(family, session, monkeypatch):
     fail_with(list(dict.fromkeys(watch.found)))
 
 
-def _run(case: OpCase, dtype: Any, count: int | None) -> None:
+def _run(case: OpCase, dtype: DType, count: int | None) -> None:
     """Call a case with the first samples of a dtype; None: all.
 
     Other tests judge what the device refuses.
@@ -82,12 +88,12 @@ class _Watch:
         self.own = backend.prepare
         self.case: OpCase
         self.declared = False
-        self.calls: collections.Counter[Any] = collections.Counter()
+        self.calls: collections.Counter[Hashable] = collections.Counter()
         self.found: list[str] = []
 
     def prepare(
-        self, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any], index: int
-    ) -> Any:
+        self, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, object], index: int
+    ) -> Call | None:
         found = self.own(op, types, attributes, index)
         if not isinstance(found, PreparedCall) or not found.layouts:
             return found
@@ -97,7 +103,7 @@ class _Watch:
 
         kind = op.name, *[t and (t.dtype, len(t.shape)) for t in types]
 
-        def checked(*handles: Any) -> Any:
+        def checked(*handles: Handle) -> Handle:
             made = call.run(*handles)
             self.calls[kind] += 1
             if self.calls[kind] > CALLS:
@@ -110,14 +116,14 @@ class _Watch:
 
         return PreparedCall(checked)
 
-    def read(self, handle: Any, type_: TensorType) -> Any:
+    def read(self, handle: Handle, type_: TensorType) -> Array:
         return self.backend.copy_out(handle, type_.shape, type_.dtype.np, self.index).copy()
 
     def variants(
-        self, call: PreparedCall, types: Sequence[TensorType | None], handles: Sequence[Any]
-    ) -> Iterator[tuple[str, dict[int, View], list[Any]]]:
+        self, call: PreparedCall, types: Sequence[TensorType | None], handles: Sequence[Handle]
+    ) -> Iterator[tuple[str, dict[int, View], list[Handle]]]:
         """Yield (what is stored how, views by operand, handles) for one operand and for all."""
-        stored: dict[str, dict[int, tuple[View, Any]]] = {}
+        stored: dict[str, dict[int, tuple[View, Handle]]] = {}
         for i, names in call.layouts.items():
             type_ = types[i]
             if type_ is None or not type_.size:
@@ -139,8 +145,8 @@ class _Watch:
         text: str,
         call: PreparedCall,
         views: dict[int, View],
-        given: Sequence[Any],
-        want: Sequence[tuple[TensorType, Any]],
+        given: Sequence[Handle],
+        want: Sequence[tuple[TensorType, Array]],
     ) -> None:
         """Call a kernel with views of operands; note in `found` what differs from `want`."""
         assert call.with_views is not None
@@ -163,7 +169,7 @@ class _Watch:
             self.found.append(f"{text}: {type(error).__name__}: {error}")
 
 
-def _ways(array: Any) -> Iterator[tuple[str, View, Any]]:
+def _ways(array: Array) -> Iterator[tuple[str, View, Array]]:
     """Yield (how it is stored, view, buffer) for ways to store an array in a flat buffer."""
     rank = array.ndim
     if rank > 1:
@@ -177,7 +183,7 @@ def _ways(array: Any) -> Iterator[tuple[str, View, Any]]:
         yield "backwards", View(array.shape, strides, array.size - 1, array.size), flipped
 
 
-def _permuted(array: Any, order: tuple[int, ...]) -> tuple[View, Any]:
+def _permuted(array: Array, order: tuple[int, ...]) -> tuple[View, Array]:
     """Return the view and the buffer of an array whose axes are stored in another order."""
     buffer = np.ascontiguousarray(array.transpose(order))
     lies = dense_strides(buffer.shape)
@@ -185,7 +191,7 @@ def _permuted(array: Any, order: tuple[int, ...]) -> tuple[View, Any]:
     return View(array.shape, strides, 0, array.size), buffer
 
 
-def _spaced(array: Any) -> tuple[View, Any]:
+def _spaced(array: Array) -> tuple[View, Array]:
     """Return the view and the buffer of an array with other numbers between its elements."""
     size = 2 * math.prod(array.shape) + 1
     buffer = np.zeros(size, array.dtype)

@@ -51,7 +51,7 @@ def check(name: str, program: KnownProgram, mode: str, capsys) -> None:
 def _over(programs: Mapping[str, KnownProgram]) -> Callable[..., Any]:
     """Decorator that runs a test for each program in each mode; in a quick run only in mode O0."""
 
-    def parameters(session: Session) -> tuple[str, Sequence[Any]]:
+    def parameters(session: Session) -> tuple[str, Sequence[object]]:
         modes = ("O0",) if session.quick else MODES
         return "name,mode", [(name, mode) for name in programs for mode in modes]
 

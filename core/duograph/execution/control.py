@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,11 @@ from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
 from .source_spans import mark_source
 
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle
+    from ..host_arrays import Array
+    from ..ir.graph import Attributes
+
 __all__ = [
     "CONTROL_OPS",
     "ControlNode",
@@ -46,7 +51,7 @@ LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 # Python frames that one call of a named graph may need: two for the call, two for each switch or
 # loop around the next one.
 FRAMES = 16
-_PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
+_PYTHON: dict[HostType, Callable[[Any], bool | int | float]] = {INT: int, FLOAT: float, BOOL: bool}
 
 
 class ControlNode(NamedTuple):
@@ -63,18 +68,18 @@ class ControlNode(NamedTuple):
 
     backend: Backend
     types: Sequence[ValueType | None]
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     device: Device
     lower_subgraph: LowerSubgraph
     observed: bool = False
 
     @property
-    def copy_in(self) -> Callable[..., Any]:
+    def copy_in(self) -> Callable[..., Handle]:
         """The backend's `copy_in`, which reports to observers if the node does."""
         return functools.partial(to_device, self.backend) if self.observed else self.backend.copy_in
 
     @property
-    def copy_out(self) -> Callable[..., Any]:
+    def copy_out(self) -> Callable[..., Array]:
         """The backend's `copy_out`, which reports to observers if the node does."""
         if self.observed:
             return functools.partial(from_device, self.backend)
@@ -85,7 +90,7 @@ class ControlNode(NamedTuple):
         whole = dataclasses.replace(graph, single=False) if graph.single else graph
         return self.lower_subgraph(whole, self.device)
 
-    def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
+    def int_reader(self, type_: ValueType | None) -> Callable[[Handle], int]:
         """Return a function that converts the run-time value of an operand to a Python int.
 
         The value is the buffer handle of a 0-d tensor, or a Python number, as `type_` says.

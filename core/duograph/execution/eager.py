@@ -9,7 +9,6 @@ the values of tensors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,9 @@ _NUMBER_LIMIT = 1024
 class Eager:
     """The receiver of op calls in eager mode (`runtime_state.eager_builder`): runs each at once."""
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    def apply(
+        self, op: Op, operands: tuple[object, ...], attributes: dict[str, object]
+    ) -> Tensor | tuple[Tensor, ...]:
         """Run an op on tensors and numbers; return its result, or a tuple of results.
 
         The function that runs the op is stored in `op.table` for the next call with these operand
@@ -148,7 +149,7 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
     return tensors, device
 
 
-def _number(value: complex | np.generic[Any], like: DType | None, device: Device) -> Tensor:
+def _number(value: complex | np.generic, like: DType | None, device: Device) -> Tensor:
     """Return a number as a cached 0-d tensor on a device.
 
     Its dtype is `like`, that of a tensor operand, if that dtype can hold numbers of its kind.
@@ -167,7 +168,7 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
 
 
 def _run_on_host(
-    op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, Any], device: Device
+    op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, object], device: Device
 ) -> Tensor | tuple[Tensor, ...]:
     """Run an op that always runs on the host, by its NumPy reference; return its results.
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from ..autodiff.node_plans import GraphPlan, OwnResult, without_rule
 from ..autodiff.replay import replay
 from ..autodiff.tape import Edge, Node, Output, edge_of
+from ..backend.prepared import Handle
 from ..dtype import DType
 from ..errors import MissingRuleError
 from ..ir.basic_ops import cast_to
@@ -31,12 +32,12 @@ __all__ = ["TensorCall", "eager_call", "graph_call"]
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 # From operand tensors, None for an absent one, to a `Result`.
 TensorCall: TypeAlias = Callable[..., Any]
-Pick: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+Pick: TypeAlias = Callable[[tuple[Handle, ...]], tuple[Handle, ...]]
 
 _new = object.__new__
 
 
-def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Graph:
+def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object]) -> Graph:
     """Return a graph that calls one op, after the casts that type promotion requires."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
@@ -45,7 +46,7 @@ def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str
 
 
 def eager_call(
-    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
+    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object], device: Device
 ) -> TensorCall:
     """Return a function that runs an op on Tensors of given types, for eager mode.
 
@@ -58,7 +59,7 @@ def eager_call(
 
 
 def _unwatched_call(
-    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
+    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object], device: Device
 ) -> TensorCall:
     """Return the function of `eager_call` that checks nothing."""
     level = max((t.level for t in types if t is not None), default=0)
@@ -92,7 +93,7 @@ def _differentiated(
     types: Sequence[TensorType | None],
     wanted: tuple[bool, ...],
     device: Device,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     plain: TensorCall,
 ) -> TensorCall:
     """Return a function that runs an op and records the call on the tape.
@@ -207,7 +208,7 @@ def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device)
 
             return unary
 
-        def call(*operands: Any) -> Tensor:
+        def call(*operands: Tensor) -> Tensor:
             t = _new(tensor_class)
             t._buf = kernel(*[x._buf for x in operands if x is not None])
             t._type = out_type
@@ -216,7 +217,7 @@ def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device)
         return call
     make = Tensor._make
 
-    def several(*operands: Any) -> tuple[Tensor, ...]:
+    def several(*operands: Tensor) -> tuple[Tensor, ...]:
         handles = kernel(*[x._buf for x in operands if x is not None])
         return tuple([make(t, h) for t, h in zip(out_types, handles)])
 
@@ -401,7 +402,7 @@ def _deep_call(
     single = graph.single
     recorded = [t is not None and t.level > 0 for t in types]
 
-    def call(*operands: Any) -> Result:
+    def call(*operands: Tensor | None) -> Result:
         if not runtime_state.derivatives:
             return plain(*operands)
         given = [x for x in operands if x is not None]
@@ -446,10 +447,10 @@ def _alias(t: Tensor) -> Tensor:
     return made
 
 
-def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> TensorCall:
+def _promoting_call(op: Op, target: DType, attributes: Mapping[str, object]) -> TensorCall:
     """Return a function that casts operands, recording each cast, and then runs an op."""
 
-    def call(*operands: Any) -> Result:
+    def call(*operands: Tensor | None) -> Result:
         cast = list(operands)
         for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
             x = cast[i]
@@ -465,7 +466,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
     """Return a function that calls `recorded` while some derivative is running, else `plain`."""
 
-    def call(*operands: Any) -> Result:
+    def call(*operands: Tensor | None) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)
 
     return call

@@ -39,8 +39,8 @@ class Executable(NamedTuple):
 
     run: HandleFunction
     donations: Mapping[int, int] = _NONE
-    run_donating: Callable[[Sequence[bool], Sequence[Handle]], Any] | None = None
-    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
+    run_donating: Callable[[Sequence[bool], Sequence[Handle]], Handle] | None = None
+    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Handle]] | None = None
     invariant: InvariantPart | None = None
     observed: Callable[[], Executable] | None = None
 
@@ -187,7 +187,7 @@ def _loop(
     rest = template[n_params:]
     out0 = outputs[0] if outputs else -1
 
-    def run(*handles: Handle) -> Any:
+    def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         if further:
             env = [*handles[:n_params], *rest]
             for i, v in zip(further, handles[n_params:], strict=True):

@@ -8,7 +8,7 @@ If it cannot be sure, it returns None and the function runs as written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backend import registry
 from ..errors import DuographError
@@ -20,6 +20,9 @@ from ..tensor import Tensor
 from ..types import Device, TensorType
 from .eager_calls import TensorCall, eager_call, graph_call
 
+if TYPE_CHECKING:
+    from .eager_calls import Result
+
 __all__ = ["function_call"]
 
 
@@ -30,7 +33,7 @@ class _Tracer(GraphBuilder):
 
 
 def function_call(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, object], result: Any
 ) -> TensorCall | None:
     """Return a function that computes the same as `function`, or None if that is not sure.
 
@@ -77,9 +80,9 @@ def function_call(
 
 
 def _traced(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
     types: Sequence[TensorType],
 ) -> Graph | None:
     """Return the graph of a function's op calls on tensors of the given types.
@@ -132,7 +135,7 @@ def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> Tensor
     It calls `function` instead while the thread has chosen a device or builds a graph.
     """
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Result:
         if thread_state.device is None and thread_state.builder is None:
             return inner()
         return function(*args, **kwargs)
@@ -151,7 +154,7 @@ def _with_arguments(inner: TensorCall, positions: Sequence[int | None], n_args: 
     if positions == [0, 1] and n_args >= 2:
         return lambda x, y, *_, **__: inner(x, y)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Result:
         values = (*args, *kwargs.values())
         return inner(*[None if i is None else values[i] for i in positions])
 

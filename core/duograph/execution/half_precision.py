@@ -9,7 +9,6 @@ kernels, which also compute in float32. Nothing here applies to other dtypes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..dtype import bfloat16, float16, float32
 from ..ir.basic_ops import cast_to
@@ -24,7 +23,7 @@ _HALF = (float16, bfloat16)
 
 
 def float32_body(
-    op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+    op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, object]
 ) -> Graph | None:
     """Return a graph that computes an element-wise op in float32, with casts before and after.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from ..backend.protocol import Backend
 from ..errors import BackendError, DuographError
 from ..types import TensorType, ValueType
 
-__all__ = ["checked_program", "checked_step"]
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
-Array: TypeAlias = np.ndarray[Any, Any]
+__all__ = ["checked_program", "checked_step"]
 
 
 def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, index: int) -> Step:

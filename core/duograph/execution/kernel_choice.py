@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import collections
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +24,10 @@ from ..ranks.on_device import DeviceArray, operand, result
 from ..ranks.world import world
 from ..types import Device, TensorType
 
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle
+    from ..ir.graph import Attributes
+
 __all__ = ["fallback", "fallback_counts", "host_call", "kernel"]
 
 # (backend, op) -> how often the host ran it
@@ -37,7 +40,7 @@ def kernel(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
 ) -> PreparedCall | None:
     """Return the backend's prepared kernel call for an op on operands of the given types.
@@ -53,7 +56,7 @@ def fallback(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
@@ -87,7 +90,7 @@ def fallback(
         )
     run = host_call(backend, op, types, attributes, device, results)
 
-    def counted(*handles: Any) -> Any:
+    def counted(*handles: Handle) -> Handle | tuple[Handle, ...]:
         with _lock:
             fallback_counts[key] += 1
         return run(*handles)
@@ -99,7 +102,7 @@ def host_call(
     backend: Backend,
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
@@ -113,7 +116,7 @@ def host_call(
     if op.effects == (Communicates(),):
         return _collective_call(op, types, attributes, device, results)
 
-    def run(*handles: Any) -> Any:
+    def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         arrays = [
             None if t is None else from_device(backend, h, t.shape, t.dtype.np, device.index)
             for h, t in zip(handles, types, strict=True)
@@ -134,7 +137,7 @@ def host_call(
 def _collective_call(
     op: Op,
     types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
@@ -147,7 +150,7 @@ def _collective_call(
     place = device.name, device.index
     single = len(results) == 1
 
-    def run(*handles: Any) -> Any:
+    def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         group = world().groups.get(attributes["group"])
         arrays = [
             None if t is None else operand(group, place, h, t)

@@ -241,7 +241,7 @@ class Lowering:
         return slots
 
     def decomposition(
-        self, op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+        self, op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, object]
     ) -> Graph | None:
         """Return the graph that computes an op without a kernel, or None if there is none."""
         backends = op.name in self.backend.decompositions

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from .. import context
 from ..backend import registry
@@ -204,7 +203,7 @@ def _checked(
         return linked
     bind = linked.bind
 
-    def bound(last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Any]:
+    def bound(last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Handle]:
         assert bind is not None
         return checked_program(bind(last), results, backend, index)
 
@@ -272,7 +271,7 @@ def _executable(
     """
     run = linked.run
 
-    def run_donating(donated: Sequence[bool], handles: Sequence[Handle]) -> Any:
+    def run_donating(donated: Sequence[bool], handles: Sequence[Handle]) -> Handle:
         given = [*handles, *[draw() for draw in draws]] if draws else handles
         try:
             return run(given, donated)

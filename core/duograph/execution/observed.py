@@ -6,14 +6,14 @@ as a whole, while they lower for observers. Nothing here changes what a program 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..backend.observers import DeviceTimer, Work, state, watched
 from ..backend.plugin_checks import shown_value
-from ..backend.prepared import Handle, LinkedProgram
+from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.program import HostStep, Instruction, Step, steps_in
 from ..backend.protocol import Backend
 from ..errors import BackendError
@@ -22,10 +22,13 @@ from ..types import Device, TensorType
 from .control import CONTROL_OPS
 from .optional_methods import answer
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["timed_program", "watched_graph", "watched_steps"]
 
 # From handles and donations to results, as `LinkedProgram.run`.
-Run = Callable[..., Any]
+Run = HandleFunction
 
 
 def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> list[Step]:
@@ -74,12 +77,14 @@ def timed_program(
     kernels = np.array([w.kind != "host" for w in works], bool)
     all_kernels = bool(kernels.all())
 
-    def report(times: Any) -> None:
+    def report(times: Array) -> None:
         take = state.take_program
         if take is not None:
             take(works, times if all_kernels else times[kernels[times[:, 0]]])
 
-    def observed(handles: Sequence[Handle], donated: Sequence[bool] = ()) -> Any:
+    def observed(
+        handles: Sequence[Handle], donated: Sequence[bool] = ()
+    ) -> Handle | tuple[Handle, ...]:
         if state.take_program is None:
             return run(handles, donated)
         return timed(handles, donated, report)

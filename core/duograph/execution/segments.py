@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..backend.plugin_checks import as_linked
 from ..backend.prepared import HandleFunction, LinkedProgram, PreparedCall
@@ -22,6 +22,10 @@ from ..types import Device, TensorType
 from .control import CONTROL_OPS
 from .memory_plan import plan_memory
 from .optional_methods import answer
+
+if TYPE_CHECKING:
+    from ..backend.prepared import Handle
+    from ..types import ValueType
 
 __all__ = ["native_segments", "polling"]
 
@@ -43,7 +47,7 @@ def polling(steps: Sequence[Step]) -> list[Step]:
 
 
 def _polled(run: HandleFunction) -> HandleFunction:
-    def call(*handles: Any) -> Any:
+    def call(*handles: Handle) -> Handle | tuple[Handle, ...]:
         found = run(*handles)
         world().poll()
         return found
@@ -55,8 +59,8 @@ def native_segments(
     instructions: Sequence[Instruction],
     outputs: Collection[int],
     sizes: Sequence[int],
-    constants: dict[int, Any],
-    types: dict[int, Any],
+    constants: dict[int, Handle],
+    types: dict[int, ValueType],
     backend: Backend,
     device: Device,
     level: str,
@@ -126,8 +130,8 @@ def _segment(
     steps: Sequence[Step],
     kept: Sequence[int],
     sizes: Sequence[int],
-    constants: dict[int, Any],
-    types: dict[int, Any],
+    constants: dict[int, Handle],
+    types: dict[int, ValueType],
     backend: Backend,
     device: Device,
     level: str,
@@ -169,5 +173,5 @@ def _segment(
     return Step(call, tuple(given), tuple(kept), False, "segment", spans=spans)
 
 
-def _of_handles(run: Callable[..., Any]) -> HandleFunction:
+def _of_handles(run: Callable[..., Handle | tuple[Handle, ...]]) -> HandleFunction:
     return lambda *handles: run(handles)

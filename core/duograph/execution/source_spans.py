@@ -17,7 +17,7 @@ __all__ = ["SOURCE_ATTRIBUTE", "mark_source", "source_of"]
 SOURCE_ATTRIBUTE = "_duograph_place"
 
 
-def mark_source(error: BaseException, spans: Sequence[Any]) -> None:
+def mark_source(error: BaseException, spans: Sequence[object]) -> None:
     """Attach source locations, innermost last, to an exception that carries none yet."""
     if not hasattr(error, SOURCE_ATTRIBUTE):
         with contextlib.suppress(AttributeError):  # an exception class that allows no attributes

@@ -20,12 +20,15 @@ import ast
 import contextlib
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
 from ..execution.source_spans import SOURCE_ATTRIBUTE
 from ..tracebacks import hide_own_frames, is_internal, short
 from ..types import TensorType
+
+if TYPE_CHECKING:
+    from ..dtype import DType
 
 __all__ = [
     "Span",
@@ -248,8 +251,8 @@ AROUND_AN_ITERATION = ("before an iteration of the loop", "after it")
 
 def join_error(
     name: str,
-    got_then: Any,
-    got_else: Any,
+    got_then: object,
+    got_else: object,
     span: Span | None = None,
     *,
     where: tuple[str, str] = IN_BRANCHES,
@@ -288,7 +291,7 @@ def join_error(
     return error if span is None else located(error, [span])
 
 
-def _spelt(dtype: Any) -> str:
+def _spelt(dtype: DType) -> str:
     return repr(dtype).replace("duograph.", "ms.")
 
 
@@ -353,7 +356,7 @@ def code_end(line: str) -> int:
     return len(line.rstrip())
 
 
-def _type_of(value: Any) -> TensorType | None:
+def _type_of(value: object) -> TensorType | None:
     """Return a tensor type: the value itself, or the type of a tensor; None for other values."""
     if isinstance(value, TensorType):
         return value
@@ -361,7 +364,7 @@ def _type_of(value: Any) -> TensorType | None:
     return found if isinstance(found, TensorType) else None
 
 
-def _described(value: Any, type_: TensorType | None) -> str:
+def _described(value: object, type_: TensorType | None) -> str:
     if type_ is not None:
         return f"a Tensor of shape {type_.shape} and dtype {type_.dtype}"
     return value if isinstance(value, str) else f"{type(value).__name__} {value!r}"

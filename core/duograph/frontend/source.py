@@ -11,12 +11,15 @@ import inspect
 import linecache
 import textwrap
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import UnsupportedSyntaxError
 from ..tracebacks import is_internal
 
 __all__ = ["Source", "source_of", "local_names"]
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 class Source:
@@ -70,7 +73,7 @@ class Source:
 
 
 _by_code: dict[CodeType, Source] = {}
-_files: dict[str, tuple[Any, dict[tuple[int, str], list[Any]]]] = {}
+_files: dict[str, tuple[object, dict[tuple[int, str], list[FunctionNode]]]] = {}
 
 
 def source_of(function: FunctionType) -> Source:
@@ -129,7 +132,7 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
     )
 
 
-def _defined(lines: list[str], code: CodeType) -> list[Any]:
+def _defined(lines: list[str], code: CodeType) -> list[FunctionNode]:
     """Return the syntax node of the `def` at a code object's first line, in a list.
 
     Parses only that block, not the whole file; line numbers are those of the file.
@@ -167,19 +170,19 @@ def _depth(line: str) -> int:
     return len(expanded) - len(expanded.lstrip())
 
 
-def _index(file: str, lines: list[str]) -> dict[tuple[int, str], list[Any]]:
+def _index(file: str, lines: list[str]) -> dict[tuple[int, str], list[FunctionNode]]:
     """Return all functions of a file, by (first line with decorators, name); cached."""
     text = "".join(lines)
     kept = _files.get(file)
     if kept is not None and kept[0] == text:
         return kept[1]
-    nodes: dict[tuple[int, str], list[Any]] = {}
+    nodes: dict[tuple[int, str], list[FunctionNode]] = {}
     _collect(ast.parse(text), nodes)
     _files[file] = (text, nodes)
     return nodes
 
 
-def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[Any]]) -> None:
+def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[FunctionNode]]) -> None:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -188,7 +191,9 @@ def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[Any]]) -> None:
             nodes.setdefault((node.lineno, "<lambda>"), []).append(node)
 
 
-def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str], list[Any]]:
+def _index_block(
+    function: FunctionType, code: CodeType
+) -> dict[tuple[int, str], list[FunctionNode]]:
     """Return the function nodes in one function's source block, by (first line, name).
 
     For files that do not parse as a whole, such as notebook cells with magics.
@@ -199,12 +204,12 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
     except (OSError, SyntaxError):
         raise _missing(function, code) from None
     ast.increment_lineno(tree, first - 1)
-    nodes: dict[tuple[int, str], list[Any]] = {}
+    nodes: dict[tuple[int, str], list[FunctionNode]] = {}
     _collect(tree, nodes)
     return nodes
 
 
-def _closest(nodes: list[Any], code: CodeType) -> Any:
+def _closest(nodes: list[Any], code: CodeType) -> FunctionNode | None:
     """Return the syntax node, among functions on one line, to which a code object belongs.
 
     None if that is unknown. From Python 3.11 the column positions in the code object decide;
@@ -228,7 +233,7 @@ def _closest(nodes: list[Any], code: CodeType) -> Any:
     return fitting[0] if len(alike) == 1 else None
 
 
-def _compiles_to(node: Any, code: CodeType) -> bool:
+def _compiles_to(node: FunctionNode, code: CodeType) -> bool:
     """Return whether compiling a function's syntax node produces a code object's bytecode."""
     module = ast.parse(f"def around({', '.join(code.co_freevars)}): pass")
     around = module.body[0]
@@ -244,7 +249,7 @@ def _code_in(code: CodeType, name: str) -> CodeType | None:
     return next((c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name), None)
 
 
-def _meaning(code: CodeType) -> Any:
+def _meaning(code: CodeType) -> object:
     """Return the parts of a code object that determine its behaviour, for comparison."""
     consts = [_meaning(c) if isinstance(c, CodeType) else (type(c), c) for c in code.co_consts]
     return code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
@@ -265,7 +270,7 @@ class _Names(ast.NodeVisitor):
         if not isinstance(node.ctx, ast.Load):
             self.bound.add(node.id)
 
-    def visit_FunctionDef(self, node: Any) -> None:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.bound.add(node.name)
         for x in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
             if x is not None:
@@ -281,7 +286,7 @@ class _Names(ast.NodeVisitor):
             if x is not None:
                 self.visit(x)
 
-    def _comprehension(self, node: Any) -> None:
+    def _comprehension(self, node: Comprehension) -> None:
         # its targets are its own, but a walrus inside binds in the function
         for x in ast.walk(node):
             if isinstance(x, ast.NamedExpr):
@@ -300,7 +305,7 @@ class _Names(ast.NodeVisitor):
             self.bound.add(node.name)
         self.generic_visit(node)
 
-    def visit_Import(self, node: Any) -> None:
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for a in node.names:
             self.bound.add((a.asname or a.name).split(".")[0])
 
@@ -315,7 +320,9 @@ class _Names(ast.NodeVisitor):
     visit_MatchAs = visit_MatchStar = visit_MatchMapping = _match_name
 
 
-def local_names(node: Any) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def local_names(
+    node: FunctionNode | Comprehension,
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return the local, global and nonlocal names that a function or comprehension binds."""
     names = _Names()
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):

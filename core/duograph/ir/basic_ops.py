@@ -7,7 +7,6 @@ The graph builder inserts them for Python numbers, NumPy arrays and promoted ope
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def _(shape, value, dtype):
 
 
 @op(name="constant", composite=False, differentiable=False, storage=True)
-def constant(value: Any):
+def constant(value: object):
     """Primitive op of graphs that returns a NumPy array known when the graph is built.
 
     `value` is that array as a `FrozenArray`.
@@ -115,5 +114,5 @@ def _(x, out, dout, dtype):
 
 def zeros_of(type_: TensorType) -> Tensor:
     """Return a tensor of zeros with the shape and dtype of a tensor type."""
-    zero: Any = False if type_.dtype.kind == "b" else 0
+    zero: bool | int = False if type_.dtype.kind == "b" else 0
     return fill(type_.shape, zero, type_.dtype)

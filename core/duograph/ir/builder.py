@@ -211,7 +211,7 @@ class GraphBuilder:
 
     # ---- nodes --------------------------------------------------------------------------------
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, object]) -> Any:
         """Append an op call, with the casts that type promotion requires.
 
         Returns the symbolic result, or a tuple of them for an op with several.
@@ -268,7 +268,7 @@ class GraphBuilder:
         self.nodes.append(GraphNode(op, operands, dict(attributes), ids, single, self.span))
         return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
-    def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
+    def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[GraphValue]:
         """Append copies of the nodes of another graph, with `values` for its parameters.
 
         Returns the symbolic outputs.
@@ -323,7 +323,7 @@ def current_builder() -> GraphBuilder:
 
 
 def trace(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     types: Sequence[TensorType | None],
     variadic: bool = False,
     attributes: Attributes | None = None,
@@ -347,7 +347,7 @@ def expand(
     op: Op,
     types: tuple[TensorType | None, ...],
     attributes: Attributes,
-    rule: Callable[..., Any] | None = None,
+    rule: Callable[..., object] | None = None,
 ) -> Graph:
     """Return the graph of a composite op's body, or of a primitive's decomposition rule.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 from ..dims import text_of
 from ..dtype import DType, bool_, uint32
@@ -251,7 +250,7 @@ def _(operands):
 # ---- numbers on the host ------------------------------------------------------------------------
 
 # Python's own functions: compiled programs compute with host numbers exactly as Python does.
-SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
+SCALAR_FUNCTIONS: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -335,7 +334,7 @@ class HostConstant:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def _key(self) -> Hashable:
@@ -398,7 +397,7 @@ class HostCall:
 
     __slots__ = ("function", "name")
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., object], name: str) -> None:
         self.function = function
         self.name = name
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from ..effects import Effect
 from ..op import Op
 from ..pages import notebook
 from ..types import ValueType
+
+if TYPE_CHECKING:
+    from ..backend.prepared import HandleFunction
+    from ..host_arrays import Array
 
 __all__ = [
     "Attributes",
@@ -155,7 +159,7 @@ class NamedGraph:
         self.graph: Graph | None = None
         self.result_types = result_types
         self.effects: frozenset[Effect] = frozenset()
-        self.lowered: dict[Hashable, Any] = {}
+        self.lowered: dict[Hashable, HandleFunction] = {}
 
     def __repr__(self) -> str:
         return f"@{self.name}"
@@ -166,7 +170,7 @@ class FrozenArray:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = np.array(array)
         self.array.flags.writeable = False
 

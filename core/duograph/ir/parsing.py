@@ -272,7 +272,7 @@ class _Scope:
         if op is None:
             raise ValueError(f"there is no op {op_name!r}")
         operands: list[int | None] = []
-        given: dict[str, Any] = {}
+        given: dict[str, object] = {}
         for item in _split(inside):
             if item == "none":
                 operands.append(None)
@@ -351,7 +351,7 @@ class _Scope:
         return _literal(text)
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> object:
     """Parse a string literal or a number."""
     if text[:1] in ("'", '"'):
         return ast.literal_eval(text)
@@ -363,7 +363,7 @@ def _literal(text: str) -> Any:
     return complex(text)
 
 
-def _host_value(text: str) -> Any:
+def _host_value(text: str) -> object:
     """Parse a printed Python object: a number, a literal, or else a `_Shown`."""
     if text in _NUMBERS:
         return _NUMBERS[text]

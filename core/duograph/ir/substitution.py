@@ -51,7 +51,7 @@ def _places_in(graph: Graph) -> _Places:
     return _Places(types, nodes)
 
 
-def _may_hold(value: Any) -> bool:
+def _may_hold(value: object) -> bool:
     """Return whether an attribute value may contain a symbol."""
     if type(value) is tuple:
         return any(map(_may_hold, value))

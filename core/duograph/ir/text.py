@@ -35,7 +35,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from ..effects import IO, Effect, Random, Reads, Writes
 from .control import HostCall, HostConstant
 from .graph import FrozenArray, Graph, GraphNode, NamedGraph, install_writer
 from .parsing import parse
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["attributes_text", "effects_text", "node_text", "parse", "subgraphs_of", "to_text"]
 
@@ -145,7 +148,7 @@ class _Writer:
         return self.graph(target.graph, f"{self.name(target)} = ", tail)
 
 
-def _plain(array: np.ndarray[Any, Any]) -> list[object]:
+def _plain(array: Array) -> list[object]:
     """Return the elements of an array as a flat list of Python numbers."""
     wide = np.float64 if array.dtype in EXTENSIONS else array.dtype
     found: list[object] = array.astype(wide).ravel().tolist()

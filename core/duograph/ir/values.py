@@ -8,6 +8,7 @@ gets the error `NeedsValue`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ArgumentError
@@ -77,7 +78,7 @@ class GraphObject(HostValue):
 
 
 def _binary(function: str, reflected: bool = False) -> Any:
-    def method(self: GraphScalar, other: object) -> Any:
+    def method(self: GraphScalar, other: object) -> GraphScalar:
         if kind_of(other) is None:
             return NotImplemented
         x, y = (other, self) if reflected else (self, other)
@@ -86,7 +87,7 @@ def _binary(function: str, reflected: bool = False) -> Any:
     return method
 
 
-def _unary(function: str) -> Any:
+def _unary(function: str) -> Callable[[GraphScalar], GraphScalar]:
     return lambda self: self.apply(function, self)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["call", "cast_floating"]
 
 
-def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(cell: Cell, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Call a Cell with the casts, hooks, checkpointing or compilation that wrap its `construct`.
 
     Returns what the Cell returns. From the inside out, the wrappers are the Cell's own `bprop`,
@@ -69,7 +69,7 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not hooked:
         return run(*args, **kwargs)
 
-    def inside(*a: Any, **k: Any) -> Any:
+    def inside(*a: object, **k: object) -> object:
         """Run the Cell's compiled graph if the compiler has one for it, else call `run`."""
         found = runtime_state.load_compiler().graph_call(cell, a, k) if compiled else NotImplemented
         return run(*a, **k) if found is NotImplemented else found
@@ -78,7 +78,7 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def refuse_operand(
-    cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+    cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], error: Exception
 ) -> None:
     """Raise ArgumentError if a layer of the library failed because an input is no Tensor.
 
@@ -101,7 +101,7 @@ def refuse_operand(
 
 
 def _count_inputs(
-    cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
+    cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], error: TypeError
 ) -> None:
     """Add to Python's error for a wrong number of inputs what inputs `construct` takes."""
     said = str(error)
@@ -131,8 +131,8 @@ def _run_cast(
     cell: Cell,
     target: DType,
     run: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> Any:
     """Call `run` with floating inputs and the Cell's trainable Parameters cast to `target`.
 
@@ -149,7 +149,7 @@ def _run_cast(
         cell.__dict__.update(kept)
 
 
-def cast_floating(value: Any, target: DType) -> Any:
+def cast_floating(value: object, target: DType) -> Any:
     """Cast the floating Tensors of nested tuples, lists and dictionaries to the dtype `target`."""
     if isinstance(value, Tensor):
         return (

@@ -23,7 +23,7 @@ __all__ = ["HookHandle", "add_hook", "call_with_hooks", "call_with_bprop"]
 
 _numbers = itertools.count()
 Hooks: TypeAlias = "dict[int, Any]"  # registered functions, some paired with flags
-Values: TypeAlias = "tuple[Any, ...]"  # arguments or results of a Cell
+Values: TypeAlias = "tuple[object, ...]"  # arguments or results of a Cell
 
 
 class HookHandle:
@@ -56,7 +56,7 @@ class HookHandle:
         self.remove()
 
 
-def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
+def add_hook(hooks: Hooks, entry: object, prepend: bool = False) -> HookHandle:
     """Add a hook to the dictionary `hooks` of a Cell, with `prepend` at the front.
 
     Returns the handle that removes the hook again.
@@ -73,7 +73,7 @@ def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
     return handle
 
 
-def _as_tuple(value: Any) -> Values:
+def _as_tuple(value: object) -> Values:
     return value if isinstance(value, tuple) else (value,)
 
 
@@ -87,7 +87,7 @@ def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> V
         return values
     tensors = tuple(values[i] for i in positions)
 
-    def bprop(*args: Any) -> Values:
+    def bprop(*args: object) -> Values:
         return rule(_as_tuple(args[-1]))
 
     passed = custom_gradient(lambda *xs: xs, bprop, tensors, "hook")
@@ -98,8 +98,8 @@ def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> V
 
 
 def call_with_hooks(
-    cell: Cell, args: Values, kwargs: dict[str, Any], run: Callable[..., Any]
-) -> Any:
+    cell: Cell, args: Values, kwargs: dict[str, object], run: Callable[..., object]
+) -> object:
     """Run the Cell's forward pre-hooks, then `run`, then its forward hooks; return the output.
 
     Backward hooks are attached to the inputs and the output, and run in the backward pass. If `run`
@@ -152,8 +152,8 @@ def call_with_hooks(
 
 
 def _run_forward_hooks(
-    cell: Cell, args: Values, kwargs: dict[str, Any], output: Any, only_always: bool = False
-) -> Any:
+    cell: Cell, args: Values, kwargs: dict[str, object], output: object, only_always: bool = False
+) -> object:
     """Run the forward hooks of a Cell on its output; return the output, as the hooks changed it.
 
     With `only_always`, run only those registered with `always_call`.
@@ -167,12 +167,12 @@ def _run_forward_hooks(
     return output
 
 
-def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, Any]) -> Any:
+def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, object]) -> object:
     """Run a Cell's `construct` without recording it for differentiation; return its output.
 
     The Cell's own method `bprop` computes the gradient in the backward pass.
     """
-    bprop: Callable[..., Any] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
+    bprop: Callable[..., object] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
     return custom_gradient(
         lambda *xs: cell.construct(*xs, **kwargs),
         bprop,

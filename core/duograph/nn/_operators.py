@@ -32,11 +32,11 @@ class Operator:
     """
 
     def __init__(
-        self, name: str, arguments: Callable[[Any], dict[str, Any]] = lambda layer: {}
+        self, name: str, arguments: Callable[[Any], dict[str, object]] = lambda layer: {}
     ) -> None:
         self.name = name
         self.arguments = arguments
-        self.made: WeakKeyDictionary[Cell, Any] = WeakKeyDictionary()
+        self.made: WeakKeyDictionary[Cell, Callable[..., object]] = WeakKeyDictionary()
 
     def __get__(self, layer: Cell | None, owner: type | None = None) -> Any:
         if layer is None:

@@ -7,6 +7,7 @@ from code that is not compiled, is compiled for it, in both modes.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
@@ -28,7 +29,7 @@ class Sharding:
 
     def __init__(self, hooks: list[HookHandle]) -> None:
         self.hooks = hooks
-        self.call: Any = None
+        self.call: Callable[..., object] | None = None
 
 
 def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: object) -> None:
@@ -44,13 +45,13 @@ def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: obje
         for handle in cell._sharding.hooks:
             handle.remove()
 
-    def before(_: Cell, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def before(_: Cell, args: tuple[object, ...]) -> tuple[object, ...]:
         return divided(f"{owner}: in_strategy", args, given)
 
     hooks = [cell.register_forward_pre_hook(before)]
     if results is not None:
 
-        def after(_: Cell, args: tuple[Any, ...], found: Any) -> Any:
+        def after(_: Cell, args: tuple[object, ...], found: Any) -> object:
             if isinstance(found, Tensor):
                 return divided(f"{owner}: out_strategy", (found,), results)[0]
             return divided(f"{owner}: out_strategy", found, results)
@@ -89,7 +90,7 @@ def plan_parameters(owner: str, cell: Cell, plan: object) -> None:
         parameter._plan = placement
 
 
-def call_divided(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_divided(cell: Cell, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     """Call a sharded Cell from code that is not compiled: compile the call and run it.
 
     Returns NotImplemented if programs are not partitioned among ranks.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..call_errors import explain_methods
@@ -18,23 +18,25 @@ from . import _tree
 from ._hooks import HookHandle, add_hook
 
 if TYPE_CHECKING:
+    from ..parameter import Parameter
+    from ._members import Members
     from .cell import Cell
 
 __all__ = ["KeepsState"]
 
 Own = TypeVar("Own", bound="KeepsState")
-_NO_HOOKS: Mapping[int, Any] = {}
+_NO_HOOKS: Mapping[int, Callable[..., object]] = {}
 
 
 class KeepsState:
     """Base class of Cell: buffers, `state_dict`, `load_state_dict`, and `to`."""
 
-    _params: Any
-    _cells: Any
-    _buffers: Any
+    _params: Members[Parameter]
+    _cells: Members[Cell]
+    _buffers: Members[Tensor]
     _transient: set[str]
     # made when the first hook is registered; most Cells have none
-    _state_hooks: dict[str, OrderedDict[int, Any]]
+    _state_hooks: dict[str, OrderedDict[int, Callable[..., object]]]
 
     # ---- buffers --------------------------------------------------------------------------------
 
@@ -81,18 +83,18 @@ class KeepsState:
 
     # ---- state dictionaries ---------------------------------------------------------------------
 
-    def get_extra_state(self) -> Any:
+    def get_extra_state(self) -> object:
         """Return what else `state_dict` shall save for this Cell; a subclass may define it.
 
         It is saved under the Cell's path and ``_extra_state``, and `set_extra_state` gets it back.
         """
         raise NotImplementedError(f"{type(self).__name__}: get_extra_state is not defined")
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Take what `get_extra_state` saved; a subclass that defines that one defines this one."""
         raise NotImplementedError(f"{type(self).__name__}: set_extra_state is not defined")
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., object]) -> HookHandle:
         """Register `hook(cell, prefix, keep_vars)`, called before this Cell's state is collected.
 
         Returns a handle whose `remove()` unregisters the hook.
@@ -108,7 +110,7 @@ class KeepsState:
         """
         return self._add_state_hook("save", hook)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., object]) -> HookHandle:
         """Register `hook(cell, state_dict, prefix, local_metadata)`, called when it is collected.
 
         The hook may change the dictionary, and returns None. Returns a handle whose `remove()`
@@ -116,7 +118,7 @@ class KeepsState:
         """
         return self._add_state_hook("saved", hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., object]) -> HookHandle:
         """Register a hook that `load_state_dict` calls before it compares names.
 
         It is called as `hook(cell, state_dict, prefix, local_metadata, strict, missing_keys,
@@ -125,7 +127,7 @@ class KeepsState:
         """
         return self._add_state_hook("load", hook)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., object]) -> HookHandle:
         """Register `hook(cell, incompatible_keys)`, called after the values were written.
 
         The hook may change the lists `missing_keys` and `unexpected_keys`, and returns None.
@@ -133,14 +135,16 @@ class KeepsState:
         """
         return self._add_state_hook("loaded", hook)
 
-    def _add_state_hook(self, kind: str, hook: Callable[..., Any]) -> HookHandle:
+    def _add_state_hook(self, kind: str, hook: Callable[..., object]) -> HookHandle:
         if not callable(hook):
             raise ArgumentError(f"state_dict hook: got {type(hook).__name__}; wanted a function")
         own = self.__dict__.setdefault("_state_hooks", {})
         return add_hook(own.setdefault(kind, OrderedDict()), hook)
 
-    def _hooks_of(self, kind: str) -> list[Callable[..., Any]]:
-        hooks: Mapping[int, Any] = self.__dict__.get("_state_hooks", {}).get(kind, _NO_HOOKS)
+    def _hooks_of(self, kind: str) -> list[Callable[..., object]]:
+        hooks: Mapping[int, Callable[..., object]] = self.__dict__.get("_state_hooks", {}).get(
+            kind, _NO_HOOKS
+        )
         return list(hooks.values())
 
     def state_dict(
@@ -171,7 +175,9 @@ class KeepsState:
                 raise RuntimeError("state_dict: a post hook returned a value; wanted None")
         return found
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(
+        self, destination: MutableMapping[str, object], prefix: str, keep_vars: bool
+    ) -> None:
         """Add this Cell's own state to a dictionary, without its children; may be overridden."""
         for name, parameter in self._params.items():
             if parameter is not None:
@@ -183,7 +189,7 @@ class KeepsState:
             destination[prefix + _tree.EXTRA_STATE] = self.get_extra_state()
 
     def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True
+        self, state_dict: Mapping[str, object], strict: bool = True
     ) -> _tree.IncompatibleKeys:
         """Copy the values of `state_dict` into the tree; return `(missing_keys, unexpected_keys)`.
 

@@ -142,7 +142,7 @@ def _refuse_keys(
         raise StateMismatch(f"{name}.load_state_dict: {'; '.join(problems)}; {state}")
 
 
-def _write(cell: Cell, values: Mapping[str, Any]) -> None:
+def _write(cell: Cell, values: Mapping[str, object]) -> None:
     """Write values to the Parameters, buffers and other state of the same paths."""
     for path, own in walk_every_cell(cell):
         prefix = f"{path}." if path else ""

@@ -5,13 +5,12 @@ Imported by the modules of `nn` for annotations only. It must not import `nn.cel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..common.initializer import Initializer
 from ..dtype import DTypeLike
+from ..host_arrays import Array
 from ..parameter import Parameter
 from ..tensor import Tensor
 
@@ -22,11 +21,10 @@ __all__ = [
     "Activation", "Array", "Axis", "Decay", "DTypeLike", "Init", "Ints", "Params", "Rate",
 ]  # fmt: skip
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Ints: TypeAlias = "int | Sequence[int]"  # one int for all spatial axes, or one per axis
 Axis: TypeAlias = "int | Sequence[int] | None"
 Init: TypeAlias = "Initializer | Tensor | str | float | None"
 Activation: TypeAlias = "str | Callable[[Tensor], Tensor] | None"  # a Cell is callable
-Params: TypeAlias = "Iterable[Parameter] | Iterable[dict[str, Any]]"  # or parameter groups
+Params: TypeAlias = "Iterable[Parameter] | Iterable[Mapping[str, object]]"  # or parameter groups
 Rate: TypeAlias = "float | Tensor | Iterable[float] | Cell"  # a Cell is a LearningRateSchedule
 Decay: TypeAlias = "float | Cell"

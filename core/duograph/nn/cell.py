@@ -28,6 +28,7 @@ from ._members import Members
 from ._state import KeepsState
 
 if TYPE_CHECKING:
+    from ..compiler.options import JitConfig
     from ..pages import Page
 
 __all__ = ["Cell"]
@@ -71,14 +72,14 @@ class Cell(KeepsState):
     _buffers: Members[Tensor]
     _transient: set[str]
     _auto_prefix: bool
-    _flags: dict[str, Any]
+    _flags: dict[str, object]
     _plain: bool = False  # so that a call before `super().__init__()` says so
     _float_type: DType | None
     _recompute: bool
     _param_prefix: str
-    _inputs: Any
-    _jit_config: Any
-    _compiled: Any
+    _inputs: dict[str, object] | tuple[object, ...] | None
+    _jit_config: JitConfig | None
+    _compiled: object
     _sharding: _sharding.Sharding | None = None  # what `shard` leaves
     _forward_pre_hooks: OrderedDict[int, Any]
     _forward_hooks: OrderedDict[int, Any]
@@ -86,11 +87,11 @@ class Cell(KeepsState):
     _backward_hooks: OrderedDict[int, Any]
     _backward_pre_hooks: OrderedDict[int, Any]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
-    def __init__(self, auto_prefix: bool = True, flags: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, auto_prefix: bool = True, flags: Mapping[str, object] | None = None) -> None:
         if flags is not None and not isinstance(flags, Mapping):
             got = type(flags).__name__
             raise ArgumentError(f"{type(self).__name__}: got {got} for flags; wanted a dictionary")
@@ -131,7 +132,7 @@ class Cell(KeepsState):
         )
         raise AttributeError(f"{type(self).__name__}: has no construct; {advice}")
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         try:
             if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
                 return self.construct(*args, **kwargs)
@@ -424,7 +425,7 @@ class Cell(KeepsState):
         self.requires_grad = requires_grad
         return self
 
-    def add_flags(self, **flags: Any) -> Cell:
+    def add_flags(self, **flags: object) -> Cell:
         """Set named flags of this Cell, which are attributes and entries of `get_flags()`.
 
         Returns this Cell.
@@ -434,13 +435,13 @@ class Cell(KeepsState):
             setattr(self, name, value)
         return self
 
-    def add_flags_recursive(self, **flags: Any) -> Cell:
+    def add_flags_recursive(self, **flags: object) -> Cell:
         """Set named flags of this Cell and of all its descendants; return this Cell."""
         for _, cell in _tree.walk_cells(self):
             cell.add_flags(**flags)
         return self
 
-    def get_flags(self) -> dict[str, Any]:
+    def get_flags(self) -> dict[str, object]:
         """Return the flags set with `add_flags`."""
         return self._flags
 
@@ -485,13 +486,13 @@ class Cell(KeepsState):
             cell._plain = False
         return self
 
-    def recompute(self, **options: Any) -> None:
+    def recompute(self, **options: bool) -> None:
         """Enable gradient checkpointing: backward recomputes the Cell's intermediate values."""
         check_options("nn.Cell.recompute", **options)
         self._recompute = True
         self._plain = False
 
-    def set_jit_config(self, jit_config: Any) -> None:
+    def set_jit_config(self, jit_config: object) -> None:
         """Set the options with which GRAPH_MODE and `compile` compile this Cell.
 
         Args:
@@ -504,7 +505,7 @@ class Cell(KeepsState):
         self._jit_config = make("set_jit_config", jit_config)
         self._forget_graph()
 
-    def show(self, *args: Any, **kwargs: Any) -> Page:
+    def show(self, *args: object, **kwargs: object) -> Page:
         """Return an HTML page about this Cell compiled for the given arguments (`Page`).
 
         It shows the source beside the graph after each pass, why nodes were fused, the generated
@@ -520,7 +521,7 @@ class Cell(KeepsState):
         """
         return runtime_state.load_compiler().show_cell(self, args, kwargs)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: object, **kwargs: object) -> None:
         """Compile this Cell for the given arguments without running the computation.
 
         Later calls with matching arguments use the compiled graph in either mode.
@@ -534,7 +535,7 @@ class Cell(KeepsState):
         """
         runtime_state.load_compiler().compile_cell(self, args, kwargs)
 
-    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
+    def set_inputs(self, *inputs: object, **kwargs: object) -> None:
         """Declare the shapes and dtypes of the inputs; None in a shape stands for any size.
 
         A call in GRAPH_MODE, or after `compile`, with other inputs raises ValueError.
@@ -552,7 +553,9 @@ class Cell(KeepsState):
         """Return the inputs declared with `set_inputs`, or None."""
         return self._inputs
 
-    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> None:
+    def shard(
+        self, in_strategy: object, out_strategy: object = None, parameter_plan: object = None
+    ) -> None:
         """Divide inputs, outputs and Parameters among ranks (`mindspore.nn.Cell.shard`).
 
         It has an effect on several ranks in the parallel mode ``"semi_auto_parallel"``. The Cell is
@@ -577,7 +580,7 @@ class Cell(KeepsState):
     # ---- hooks ----------------------------------------------------------------------------------
 
     def register_forward_pre_hook(
-        self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self, hook_fn: Callable[..., object], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
         """Register `hook_fn(cell, args)`, called before `construct`.
 
@@ -589,7 +592,7 @@ class Cell(KeepsState):
 
     def register_forward_hook(
         self,
-        hook_fn: Callable[..., Any],
+        hook_fn: Callable[..., object],
         *,
         prepend: bool = False,
         with_kwargs: bool = False,
@@ -606,7 +609,7 @@ class Cell(KeepsState):
             self._forward_hooks_always.add(handle.handle_id)
         return handle
 
-    def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+    def register_backward_hook(self, hook_fn: Callable[..., object]) -> HookHandle:
         """Register `hook_fn(cell, grad_input, grad_output)`, called in the backward pass.
 
         Its result, if any, replaces grad_input.
@@ -615,7 +618,7 @@ class Cell(KeepsState):
         self._plain = False
         return _hooks.add_hook(self._backward_hooks, hook_fn)
 
-    def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+    def register_backward_pre_hook(self, hook_fn: Callable[..., object]) -> HookHandle:
         """Register `hook_fn(cell, grad_output)`, called before this Cell's backward pass.
 
         Its result, if any, replaces grad_output.
@@ -639,7 +642,7 @@ class Cell(KeepsState):
     def _repr_html_(self) -> str:
         return _tree.describe_html(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(self.__dict__)
         for kind in ("_params", "_cells", "_buffers"):
             members = state.get(kind)

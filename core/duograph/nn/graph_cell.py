@@ -7,7 +7,7 @@ it; it must not read files or change the graph.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
@@ -25,7 +25,7 @@ class LoadedGraph(Protocol):
     def weights(self) -> Mapping[str, Parameter]:
         """Return a loaded graph's weights by name, in the order in which `run` takes them."""
 
-    def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
+    def run(self, weights: Sequence[Parameter], inputs: Sequence[object]) -> object:
         """Run the loaded graph on its weights and the given inputs."""
 
 
@@ -80,5 +80,5 @@ class GraphCell(Cell):
             made = Parameter(Tensor(value), name=name, requires_grad=weight.requires_grad)
             self._params.add_unnamed(name, made)
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> object:
         return self.graph.run(tuple(self._params.values()), inputs)

@@ -26,8 +26,8 @@ __all__ = ["recompute", "run_again"]
 
 
 def recompute(
-    block: Callable[..., Any], *args: Any, use_reentrant: bool = True, **kwargs: Any
-) -> Any:
+    block: Callable[..., object], *args: object, use_reentrant: bool = True, **kwargs: object
+) -> object:
     """Call a Cell without keeping its intermediate values for the gradient
     (`mindspore.recompute`).
 
@@ -59,7 +59,9 @@ def recompute(
     return run_again(block, block, *args, **kwargs)
 
 
-def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any) -> Any:
+def run_again(
+    block: Callable[..., object], cell: Any, /, *args: object, **kwargs: object
+) -> object:
     """Call a block so that the backward pass runs it again instead of storing intermediate values.
 
     Tensors among the arguments, and the trainable Parameters of `cell`, get gradients.
@@ -71,10 +73,10 @@ def run_again(block: Callable[..., Any], cell: Any, /, *args: Any, **kwargs: Any
     state = get_rng_state()
     written: list[tuple[Parameter, Tensor]] = []  # Parameters with their values before the call
 
-    def run(*given: Any) -> Any:
+    def run(*given: object) -> object:
         return block(*given[:n], **{**kwargs, **dict(zip(names, given[n : len(inputs)]))})
 
-    def bprop(*given: Any) -> list[Any]:
+    def bprop(*given: object) -> list[object]:
         *operands, _, dout = given
         after = get_rng_state()
         set_rng_state(state)  # the same random masks as the first time

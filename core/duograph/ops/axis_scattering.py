@@ -53,7 +53,7 @@ def index_write(
 
 @tensor_method("index_fill")
 def _tensor_index_fill(
-    self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
+    self: Tensor, axis: Any = None, index: object = None, value: object = None, *, dim: Any = None
 ) -> Tensor:
     """Return a copy whose slices at `index` of an axis are `value`. See `ops.index_fill`."""
     return index_fill(self, dim if axis is None else axis, index, value)

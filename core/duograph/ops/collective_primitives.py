@@ -10,7 +10,7 @@ Gradients are those of MindSpore's primitives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from .creation import cast
 from .creation_functions import zeros_like
 from .elementwise import mul
 
+if TYPE_CHECKING:
+    from ..op import Op
+
 __all__ = ["OPTIONS", "all_gather", "all_gather_rows", "all_reduce", "all_to_all", "barrier",
            "broadcast_from", "receive", "receive_all", "reduce_scatter", "reduce_scatter_rows",
            "reduce_to", "runnable", "send", "start_send", "starts"]  # fmt: skip
@@ -46,7 +49,7 @@ def runnable(x: Any) -> Any:
     return np.asarray(x, order="C")  # ascontiguousarray would add an axis to 0-d arrays
 
 
-def _on_host(x: Any) -> np.ndarray:
+def _on_host(x: object) -> np.ndarray:
     """Return an array in host memory, through which messages go."""
     return runnable(x.on_host() if isinstance(x, DeviceArray) else x)
 
@@ -280,7 +283,7 @@ def _(group):
     return (np.zeros((), np.int32),)
 
 
-def starts(op: Any, group: str, x: np.ndarray, attributes: Mapping[str, Any]) -> Operation:
+def starts(op: Op, group: str, x: np.ndarray, attributes: Mapping[str, object]) -> Operation:
     """Start what one of these ops with one operand does, without waiting for it.
 
     Args:
@@ -375,8 +378,8 @@ def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str)
 
 
 def _compared(
-    op: Any, attributes: Mapping[str, Any]
-) -> tuple[Callable[[Any], str], Mapping[str, Any]]:
+    op: Op, attributes: Mapping[str, object]
+) -> tuple[Callable[[Any], str], Mapping[str, object]]:
     """Return (function from operand type to text, attributes), which all ranks must share."""
     own = _OF_THE_RANK.get(op.name)
     if own is None:

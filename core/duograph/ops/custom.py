@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -69,8 +69,8 @@ class CustomKernel:
     library: str | None
     out_shape: Any
     out_dtype: Any
-    gradient: Callable[..., Any] | None
-    work_items: Any
+    gradient: Callable[..., object] | None
+    work_items: object
     in_dtype: Any = None
 
     def result_types(self, types: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
@@ -134,7 +134,7 @@ class CustomKernel:
         return "a library for the CPU" if self.library else "source in " + ", ".join(self.sources)
 
 
-def _ruled(rule: Any, given: Sequence[Any]) -> Any:
+def _ruled(rule: object, given: Sequence[Any]) -> Any:
     """Evaluate `out_shape` or `out_dtype`: a function of those of the inputs, or a constant.
 
     Without a rule it is that of the first input.
@@ -144,7 +144,7 @@ def _ruled(rule: Any, given: Sequence[Any]) -> Any:
     return rule(*given) if callable(rule) and not isinstance(rule, (type, DType)) else rule
 
 
-def _is_shape(value: Any) -> bool:
+def _is_shape(value: object) -> bool:
     return isinstance(value, (tuple, list)) and all(
         isinstance(n, (int, np.integer)) and n >= 0 for n in value
     )
@@ -166,11 +166,15 @@ def custom_effect(inputs: Sequence[Tensor], kernel: CustomKernel):
     """
 
 
-def _types(types: Sequence[TensorType], kernel: CustomKernel) -> Any:
+def _types(
+    types: Sequence[TensorType], kernel: CustomKernel
+) -> TensorType | tuple[TensorType, ...]:
     return kernel.result_types(types)
 
 
-def _gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: CustomKernel) -> Any:
+def _gradients(
+    inputs: Sequence[Tensor], out: object, dout: object, kernel: CustomKernel
+) -> tuple[Tensor, ...]:
     if kernel.gradient is None:
         raise GradientError(
             f"Custom: the operator {kernel.name!r} has no bprop; give one, or wrap its inputs in "
@@ -186,7 +190,9 @@ def _gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: CustomKern
     return gradients
 
 
-def _checked_gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: CustomKernel) -> Any:
+def _checked_gradients(
+    inputs: Sequence[Tensor], out: object, dout: object, kernel: CustomKernel
+) -> tuple[Tensor, ...]:
     """Return the gradients of a kernel's inputs; debug mode compares its bprop with the kernel.
 
     A kernel with effects is not compared, since that would call it more often.
@@ -201,7 +207,7 @@ def _checked_gradients(inputs: Sequence[Tensor], out: Any, dout: Any, kernel: Cu
     return _gradients(inputs, out, dout, kernel)
 
 
-def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> Any:
+def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> NoReturn:
     """Raise the error for a kernel that the device cannot run, in place of a decomposition.
 
     The lowering asks for a decomposition only after the backend has refused the kernel.
@@ -303,14 +309,14 @@ class Custom(Primitive):
     def __init__(
         self,
         func: Any,
-        out_shape: Any = None,
-        out_dtype: Any = None,
+        out_shape: object = None,
+        out_dtype: object = None,
         func_type: str = "pyfunc",
         bprop: Callable[..., object] | None = None,
         reg_info: object = None,
         *,
         name: str | None = None,
-        work_items: Any = None,
+        work_items: object = None,
         in_dtype: Any = None,
         effects: bool = False,
     ) -> None:
@@ -350,7 +356,7 @@ class Custom(Primitive):
                 f"Custom: got {type(func).__name__} for func; wanted a function of arrays"
             )
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: object) -> object:
         """Call the operator on Tensors; return its result, or a tuple of its results."""
         if self._expression is not None:
             names = self._expression.__code__.co_varnames
@@ -393,7 +399,7 @@ class Custom(Primitive):
         return tuple(made) if several else made[0]
 
 
-def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
+def _wanted(rule: object, given: list[Any], count: int) -> list[Any]:
     """Return the expected shape or dtype of each result of a Python function.
 
     `rule` is its `out_shape` or `out_dtype`, or a function that computes it.
@@ -411,7 +417,7 @@ def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
     return list(found)
 
 
-def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
+def _sources(func: object, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
     """Read `func` of a "source" operator: return (kernel name, sources by language, None)."""
     if not isinstance(func, Mapping) or not func:
         raise ArgumentError(
@@ -432,7 +438,7 @@ def _sources(func: Any, name: str | None) -> tuple[str, Mapping[str, str], str |
     return name, dict(func), None
 
 
-def _library(func: Any) -> tuple[str, Mapping[str, str], str | None]:
+def _library(func: object) -> tuple[str, Mapping[str, str], str | None]:
     """Read `func` of an "aot" operator: return (kernel name, no sources, the library's path)."""
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name.isidentifier():

@@ -7,7 +7,6 @@ as by LAPACK. The gradients are made of ordinary ops.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -470,7 +469,7 @@ def _(x, kind):
 
 @matrix_function.reference
 def _(x, kind):
-    wide: Any = np.complex128 if x.dtype.kind == "c" else np.float64
+    wide: type[np.generic] = np.complex128 if x.dtype.kind == "c" else np.float64
     out = np.full(x.shape, np.nan, wide)
     with np.errstate(all="ignore"):
         for i in np.ndindex(x.shape[:-2]):

@@ -10,10 +10,13 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentValueError
 from ..op import OPS
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 __all__ = ["expression_function"]
 
@@ -32,7 +35,7 @@ _NODES = (
 
 
 @functools.lru_cache(maxsize=256)
-def expression_function(text: str) -> Callable[..., Any]:
+def expression_function(text: str) -> Callable[..., Tensor]:
     """Return the function of Tensors that computes an expression, element by element.
 
     Its parameters are the expression's names, in the order in which they occur first.
@@ -91,7 +94,7 @@ class _Choices(ast.NodeTransformer):
         return ast.Call(where, [node.test, node.body, node.orelse], [])
 
 
-def _function(tree: ast.Expression, names: list[str]) -> Callable[..., Any]:
+def _function(tree: ast.Expression, names: list[str]) -> Callable[..., Tensor]:
     """Return the Python function of Tensors that computes an expression.
 
     `_operands` must have accepted the expression, since its source is executed. `names` become the
@@ -101,6 +104,6 @@ def _function(tree: ast.Expression, names: list[str]) -> Callable[..., Any]:
     arguments = ", ".join(names)
     scope: dict[str, Any] = {**found, "__builtins__": {}}
     exec(f"def expression({arguments}):\n    return {ast.unparse(tree)}", scope)
-    function: Callable[..., Any] = scope["expression"]
+    function: Callable[..., Tensor] = scope["expression"]
     function.__module__ = __name__
     return function

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import Any
 
 from ..backend import added_kernels
 from ..backend.added_kernels import KernelSpec
@@ -18,7 +17,7 @@ from ..op import OPS, Op, rules_changed
 
 __all__ = ["add_kernels", "check", "check_backend", "remove_kernels", "withdraw"]
 
-Rules = Mapping[str, Callable[..., Any]]
+Rules = Mapping[str, Callable[..., object]]
 
 
 def check(module: ModuleType) -> Callable[[], None]:
@@ -119,6 +118,6 @@ def _rules(module: ModuleType, hook: str, known: Mapping[str, Op]) -> Rules:
     return found
 
 
-def _returned(module: ModuleType, hook: str, default: Any) -> Any:
+def _returned(module: ModuleType, hook: str, default: object) -> object:
     function = getattr(module, hook, None)
     return default if function is None else function()

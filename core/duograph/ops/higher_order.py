@@ -323,7 +323,7 @@ def linearize(fn: Function, inputs: Any) -> tuple[Any, Function]:
     """
     point = inputs if isinstance(inputs, tuple) else (inputs,)
 
-    def change(v: Any) -> Any:
+    def change(v: object) -> object:
         return jvp(fn, inputs, v)[1]
 
     return fn(*point), change

@@ -7,7 +7,6 @@ interpolated from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -453,7 +452,7 @@ class CompareAndBitpack(Primitive):
             raise ShapeError(
                 f"CompareAndBitpack: got shape {x.shape}; wanted a last axis of a multiple of 8"
             )
-        above: Any = x > threshold
+        above: Tensor = x > threshold
         bits = reshape_to(cast_to(above, int32), (*x.shape[:-1], x.shape[-1] // 8, 8))
         packed = reduce_sum(bits * Tensor(np.array([128, 64, 32, 16, 8, 4, 2, 1], np.int32)),
                             (x.ndim,), False)  # fmt: skip

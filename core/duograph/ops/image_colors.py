@@ -6,7 +6,7 @@ and run eagerly, on the host.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class AdjustSaturation(Primitive):
 # ---- sizes ---------------------------------------------------------------------------------------
 
 
-def _sizes(size: Any) -> tuple[int, ...]:
+def _sizes(size: Tensor | Sequence[int]) -> tuple[int, ...]:
     return tuple(size.tolist()) if isinstance(size, Tensor) else tuple(size)
 
 
@@ -142,7 +142,7 @@ class ResizeNearestNeighborV2(Primitive):
             )
         self.align_corners, self.half_pixel_centers = align_corners, half_pixel_centers
 
-    def __call__(self, x: Tensor, size: Any) -> Tensor:
+    def __call__(self, x: Tensor, size: Tensor | Sequence[int]) -> Tensor:
         """Resize images (N, C, H, W) to `size`, a pair (height, width), by nearest neighbours."""
         return interpolate(x, _sizes(size), mode="nearest")
 
@@ -159,7 +159,7 @@ class ResizeLinear1D(Primitive):
             )
         self.coordinate_transformation_mode = coordinate_transformation_mode
 
-    def __call__(self, x: Tensor, size: Any) -> Tensor:
+    def __call__(self, x: Tensor, size: Tensor | Sequence[int]) -> Tensor:
         """Resize signals (N, C, L) to the length `size` by linear interpolation."""
         corners = self.coordinate_transformation_mode == "align_corners"
         return interpolate(x, _sizes(size), mode="linear", align_corners=corners)
@@ -208,7 +208,13 @@ class CheckNumerics(Primitive):
 # ---- choices among boxes -------------------------------------------------------------------------
 
 
-def _chosen(overlaps: Any, scores: Array, most: int, limit: float, least: float) -> Array:
+def _chosen(
+    overlaps: Callable[[int, int], float | Array],
+    scores: Array,
+    most: int,
+    limit: float,
+    least: float,
+) -> Array:
     """Select boxes by non-maximum suppression; return their int32 indices, the best first.
 
     Args:
@@ -227,7 +233,7 @@ def _chosen(overlaps: Any, scores: Array, most: int, limit: float, least: float)
     return np.array(kept, np.int32)
 
 
-def _number(x: Tensor | float) -> Any:
+def _number(x: Tensor | float) -> Tensor | float:
     return x.item() if isinstance(x, Tensor) else x
 
 

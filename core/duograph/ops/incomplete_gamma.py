@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -311,7 +310,7 @@ def _by_x(a: Tensor, x: Tensor) -> Tensor:
 
 @gamma_of_two.bprop
 def _(x, y, out, dout, kind):
-    first: Any
+    first: Tensor
     if kind in ("igamma", "igammac"):
         sign = 1.0 if kind == "igamma" else -1.0
         first = gamma_derivative(x, y, "igamma_by_a") * sign

@@ -70,7 +70,7 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
     dots = [k for k, i in enumerate(index) if i is Ellipsis]
     if len(dots) > 1:
         raise IndexKindError("index: got more than one Ellipsis (`...`)")
-    fill: list[Any] = [(None, None, None)] * (len(shape) - used)
+    fill: list[object] = [(None, None, None)] * (len(shape) - used)
     at = dots[0] if dots else len(index)
     # an Ellipsis separates index arrays even if it matches no axis
     items = [*index[:at], *(fill or [Ellipsis] * len(dots)), *index[at + 1 :]]

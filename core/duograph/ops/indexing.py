@@ -9,7 +9,7 @@ becomes a select. Nothing here returns a view: a write binds the Tensor to a new
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -178,7 +178,7 @@ def _key(index: object) -> Items | None:
     return None if NotImplemented in items else items
 
 
-def _bound(value: Any) -> int | None:
+def _bound(value: SupportsIndex | None) -> int | None:
     if value is None:
         return None
     try:

@@ -115,7 +115,7 @@ def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
 
 
 def _index_add_arguments(
-    name: str, args: tuple[object, ...], kwargs: dict[str, Any]
+    name: str, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[Any, Any, Any]:
     """Return (axis, index, source) from either call form of `index_add`.
 
@@ -124,7 +124,7 @@ def _index_add_arguments(
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
-    found: list[Any] = [None, None, None]
+    found: list[object] = [None, None, None]
     for key, value in kwargs.items():
         if key not in names:
             raise ArgumentError(f"{name}: got the unknown argument {key!r}")

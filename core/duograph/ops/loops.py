@@ -7,12 +7,15 @@ whose condition and body may depend on Tensors. Nothing else may stand in this m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ArgumentError
 from .primitive import Primitive
 
 __all__ = ["ForiLoop", "Scan", "WhileLoop"]
+
+Carry = TypeVar("Carry")
+Result = TypeVar("Result")
 
 
 class WhileLoop(Primitive):
@@ -25,8 +28,11 @@ class WhileLoop(Primitive):
     """
 
     def __call__(
-        self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Any
-    ) -> Any:
+        self,
+        cond_func: Callable[[Carry], object],
+        loop_func: Callable[[Carry], Carry],
+        init_val: Carry,
+    ) -> Carry:
         """Run ``value = loop_func(value)`` while ``cond_func(value)``; return the last value.
 
         The first value is `init_val`.
@@ -52,10 +58,10 @@ class ForiLoop(Primitive):
         self,
         lower: Any,
         upper: Any,
-        loop_func: Callable[[Any, Any], Any],
-        init_val: Any,
+        loop_func: Callable[[Any, Carry], Carry],
+        init_val: Carry,
         unroll: bool = True,
-    ) -> Any:
+    ) -> Carry:
         """Run ``value = loop_func(i, value)`` for i from lower to upper - 1; return the last value.
 
         The first value is `init_val`. With `unroll`, compiled code repeats the body if the bounds
@@ -86,12 +92,12 @@ class Scan(Primitive):
 
     def __call__(
         self,
-        loop_func: Callable[[Any, Any], tuple[Any, Any]],
-        init: Any,
-        xs: Sequence[Any] | None,
+        loop_func: Callable[[Carry, Any], tuple[Carry, Result]],
+        init: Carry,
+        xs: Sequence[object] | None,
         length: int | None = None,
         unroll: bool = True,
-    ) -> tuple[Any, list[Any]]:
+    ) -> tuple[Carry, list[Result]]:
         """Run ``carry, y = loop_func(carry, x)`` for each x; return (last carry, list of all y).
 
         The first carry is `init`, and x goes through `xs`. Without `xs`, x is None and `length` is

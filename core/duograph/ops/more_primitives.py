@@ -7,7 +7,6 @@ signatures over an existing function: nothing here computes anything of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from . import (
     statistics,
 )
 from .activation import silu
+from .arguments import Axis
 from .combinations import clamp
 from .creation import cast, cast_to, fill
 from .creation_functions import one_hot, zeros_like
@@ -42,7 +42,7 @@ from .movement import concat_by, slice_axis
 from .padding import batch_to_space_nd
 from .primitive import Primitive, primitive
 from .repeating import repeat_interleave
-from .scattering import scatter, tensor_scatter_elements
+from .scattering import Index, Source, scatter, tensor_scatter_elements
 from .segments import (
     unsorted_segment_max,
     unsorted_segment_min,
@@ -51,6 +51,7 @@ from .segments import (
 )
 from .shape_primitives import reduce_sum, reshape_to, transpose_by
 from .softmax_ops import log_softmax
+from .windows import Ints
 
 __all__ = [
     "Einsum", "Median", "OneHotExt", "RmsNorm", "SegmentMax", "SegmentMean", "SegmentMin",
@@ -99,12 +100,12 @@ def _clamp(input: Tensor, min: Number | None, max: Number | None) -> Tensor:
 
 
 @primitive("SumExt()(input, dim=None, keepdim=False, dtype=None)")
-def _sum(input: Tensor, dim: Any, keepdim: bool, dtype: DTypeLike | None) -> Tensor:
+def _sum(input: Tensor, dim: Axis, keepdim: bool, dtype: DTypeLike | None) -> Tensor:
     return reduction.sum(input, dim, keepdim, dtype=dtype)
 
 
 @primitive("MeanExt()(input, dim=None, keepdim=False, dtype=None)")
-def _mean(input: Tensor, dim: Any, keepdim: bool, dtype: DTypeLike | None) -> Tensor:
+def _mean(input: Tensor, dim: Axis, keepdim: bool, dtype: DTypeLike | None) -> Tensor:
     return reduction.mean(input if dtype is None else cast(input, dtype), dim, keepdim)
 
 
@@ -130,7 +131,7 @@ def _cumulative_logsumexp(
 
 
 @primitive("CountNonZero(dims=None)(x)")
-def _count_nonzero(input: Tensor, dims: Any) -> Tensor:
+def _count_nonzero(input: Tensor, dims: Axis) -> Tensor:
     return reduction.count_nonzero(input, dims)
 
 
@@ -146,7 +147,7 @@ class SquareSumAll(Primitive):
 
 
 @primitive("ReduceStd(axis=(), unbiased=True, keep_dims=False)(input_x)")
-def _reduce_std(input: Tensor, axis: Any, unbiased: bool, keep_dims: bool) -> tuple[Tensor, Tensor]:
+def _reduce_std(input: Tensor, axis: Axis, unbiased: bool, keep_dims: bool) -> tuple[Tensor, ...]:
     dims = None if isinstance(axis, (tuple, list)) and not axis else axis
     found = statistics.std_mean(input, dims, int(unbiased), keep_dims)
     return found[0], found[1]
@@ -211,7 +212,7 @@ def _conjugate_transpose(input: Tensor, perm: Tensor | Sequence[int]) -> Tensor:
 
 @primitive("SliceExt()(input, dim, start, end, step)")
 def _slice(input: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
-    index: list[Any] = [slice(None)] * input.ndim
+    index: list[object] = [slice(None)] * input.ndim
     index[dim] = slice(start, end, step)
     return input[tuple(index)]
 
@@ -235,7 +236,7 @@ def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     "RepeatInterleaveInt()(input, repeats, dim=None, output_size=None)",
     "RepeatInterleaveTensor()(input, repeats, dim=None, output_size=None)",
 )
-def _repeat(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
+def _repeat(input: Tensor, repeats: Index, dim: int | None, output_size: int | None) -> Tensor:
     out = repeat_interleave(input, repeats, dim)
     at = 0 if dim is None else dim
     if output_size is not None and out.shape[at] != output_size:
@@ -246,7 +247,7 @@ def _repeat(input: Tensor, repeats: Any, dim: int | None, output_size: int | Non
 
 
 @primitive("Scatter()(input, dim, index, src, reduce='none')")
-def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str) -> Tensor:
+def _scatter(input: Tensor, dim: int, index: Tensor, src: Source, reduce: str) -> Tensor:
     if reduce not in ("none", "add"):
         raise ArgumentValueError(f"Scatter: got reduce={reduce!r}; wanted 'none' or 'add'")
     if reduce == "add":
@@ -289,7 +290,7 @@ def _bucketize(input: Tensor, boundaries: Sequence[float]) -> Tensor:
 
 
 @primitive("BatchToSpaceNDV2()(input_x, block_shape, crops)")
-def _batch_to_space(input: Tensor, block_shape: Any, crops: Any) -> Tensor:
+def _batch_to_space(input: Tensor, block_shape: Index, crops: Tensor | Sequence[Ints]) -> Tensor:
     sizes = block_shape.tolist() if isinstance(block_shape, Tensor) else block_shape
     cut = crops.tolist() if isinstance(crops, Tensor) else crops
     return batch_to_space_nd(input, sizes, cut)
@@ -562,7 +563,7 @@ class RmsNorm(Primitive):
 
 
 @primitive("AffineGrid(align_corners=False)(theta, output_size)")
-def _affine_grid(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
+def _affine_grid(theta: Tensor, size: Sequence[int] | Tensor, align_corners: bool) -> Tensor:
     sizes = tuple(size.tolist()) if isinstance(size, Tensor) else size
     return grid_sampling.affine_grid(theta, sizes, align_corners)
 

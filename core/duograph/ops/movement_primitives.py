@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from .primitive import Primitive
 __all__: list[str] = []  # filled by _form
 
 _Number: TypeAlias = Tensor | int | float
-_Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of them, a shape
+_Function: TypeAlias = Callable[..., object]  # of any result: a Tensor, a tuple of them, a shape
 
 
 class _Form(Primitive):

@@ -7,7 +7,7 @@ and returns them; the formulas are those of `optimizer`, with settings that may 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from ..dtype import float32, float64
 from ..errors import ArgumentError, ShapeError
@@ -30,15 +30,16 @@ __all__ = [
 ]  # fmt: skip
 
 Number = Tensor | float
+_Value = TypeVar("_Value")
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: _Value) -> _Value:
     if not isinstance(x, Tensor) or x.dtype in (float32, float64):
         return x
     return cast_to(x, float32)
 
 
-def _stepped(formula: Callable[..., Any], targets: tuple[Tensor, ...], *rest: Any) -> Any:
+def _stepped(formula: Callable[..., _Value], targets: tuple[Tensor, ...], *rest: object) -> _Value:
     """Return ``formula(*targets, *rest)`` with the Parameters `targets` in at least float32."""
     return formula(*[_wide(x) for x in targets], *rest)
 
@@ -62,17 +63,28 @@ def _check(name: str, var: object, *others: object) -> None:
 # ---- formulas: new values of the Parameters ------------------------------------------------------
 
 
-def _moments(m: Any, v: Any, g: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:
+def _moments(
+    m: Tensor, v: Tensor, g: Tensor, beta1: Number, beta2: Number
+) -> tuple[Tensor, Tensor]:
     return m * beta1 + g * (1.0 - beta1), v * beta2 + square(g) * (1.0 - beta2)
 
 
-def _root(x: Any) -> Any:
+def _root(x: Number) -> Number:
     return sqrt(x) if isinstance(x, Tensor) else x**0.5
 
 
 def _adam_delta(
-    m: Any, v: Any, g: Any, b1p: Any, b2p: Any, lr: Any, b1: Any, b2: Any, eps: Any, nesterov: bool
-) -> tuple[Any, Any, Any]:
+    m: Tensor,
+    v: Tensor,
+    g: Tensor,
+    b1p: Number,
+    b2p: Number,
+    lr: Number,
+    b1: Number,
+    b2: Number,
+    eps: Number,
+    nesterov: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return (delta, m, v) of an Adam step: what is added to the Parameter, and the new moments.
 
     `g` is the gradient, `b1p` and `b2p` are the powers of the betas `b1` and `b2`.
@@ -83,8 +95,10 @@ def _adam_delta(
     return -(rate * top / (sqrt(v) + eps)), m, v
 
 
-def _ftrl(var: Any, accum: Any, linear: Any, g: Any, lr: Any, l1: Any, l2: Any, power: Any,
-          shrinkage: Any = 0.0) -> tuple[Any, Any, Any]:  # fmt: skip
+def _ftrl(
+    var: Tensor, accum: Tensor, linear: Tensor, g: Tensor, lr: Number, l1: Number, l2: Number,
+    power: Number, shrinkage: Number = 0.0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     shrunk_gradient = g + 2.0 * shrinkage * var
     new = accum + square(g)
     high, low = new ** (-power), accum ** (-power)
@@ -93,19 +107,23 @@ def _ftrl(var: Any, accum: Any, linear: Any, g: Any, lr: Any, l1: Any, l2: Any, 
     return -shrunk / (high / lr + 2.0 * l2), new, linear
 
 
-def _proximal(var: Any, rate: Any, g: Any, l1: Any, l2: Any) -> Any:
+def _proximal(var: Tensor, rate: Number, g: Tensor, l1: Number, l2: Number) -> Tensor:
     moved = var - rate * g
     return sign(moved) * maximum(absolute(moved) - rate * l1, 0.0) / (1.0 + rate * l2)
 
 
-def _adadelta(var: Any, accum: Any, update: Any, lr: Any, rho: Any, eps: Any, g: Any) -> Any:
+def _adadelta(
+    var: Tensor, accum: Tensor, update: Tensor, lr: Number, rho: Number, eps: Number, g: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     accum = accum * rho + square(g) * (1.0 - rho)
     step = sqrt(update + eps) / sqrt(accum + eps) * g
     return var - lr * step, accum, update * rho + square(step) * (1.0 - rho)
 
 
-def _rmsprop(var: Any, ms: Any, mom: Any, lr: Any, g: Any, rho: Any, momentum: Any, eps: Any,
-             mean: Any = None) -> Any:  # fmt: skip
+def _rmsprop(
+    var: Tensor, ms: Tensor, mom: Tensor, lr: Number, g: Tensor, rho: Number, momentum: Number,
+    eps: Number, mean: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     ms = ms * rho + square(g) * (1.0 - rho)
     below = ms + eps if mean is None else ms - square(mean) + eps
     mom = mom * momentum + lr * g / sqrt(below)

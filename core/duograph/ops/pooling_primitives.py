@@ -47,7 +47,7 @@ class _Pool(Primitive):
     def _pool(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Pool `x` over sliding windows of its spatial axes, in the class's data format."""
         if x.ndim != self._n + 2:
             raise ShapeError(
@@ -215,7 +215,7 @@ class AdaptiveMaxPool2D(Primitive):
         super().__init__()
         self.output_size = output_size
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Return (maxima of the adaptive pooling windows, their indices in a flat channel)."""
         return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 

@@ -33,7 +33,7 @@ __all__ = [
     "spelled_classes",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _EMPTY = inspect.Parameter.empty
 
 
@@ -53,9 +53,9 @@ class Primitive:
     # How operands and results are divided among ranks; see `shard`.
     _placements: tuple[Any, Any] | None = None
     # Attributes that are no arguments of the constructor; replaced, never changed.
-    _added: Mapping[str, Any] = MappingProxyType({})
+    _added: Mapping[str, object] = MappingProxyType({})
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__")
 
@@ -75,7 +75,7 @@ class Primitive:
         return self.op(*args, **kwargs)
 
     @classmethod
-    def from_attributes(cls, attributes: Mapping[str, Any]) -> Primitive:
+    def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
         """Return an instance with the attributes of an op call, for a gradient rule's getter."""
         made = cls.__new__(cls)
         made._name = None
@@ -84,7 +84,7 @@ class Primitive:
         return made
 
     @property
-    def attrs(self) -> dict[str, Any]:
+    def attrs(self) -> dict[str, object]:
         """The arguments of the constructor and what `add_prim_attr` added, by name.
 
         Examples:
@@ -97,12 +97,12 @@ class Primitive:
         return {**given, **self._added}
 
     @property
-    def init_attrs(self) -> dict[str, Any]:
+    def init_attrs(self) -> dict[str, object]:
         """The arguments of the constructor by name, and the name of the primitive."""
         given = {n: v for n, v in self.attrs.items() if n not in self._added}
         return {"name": self.name, **given}
 
-    def add_prim_attr(self, name: str, value: Any) -> Primitive:
+    def add_prim_attr(self, name: str, value: object) -> Primitive:
         """Set an argument of the constructor on this instance, and return the instance.
 
         Another name is kept as an attribute that changes no result, and one warning says so.
@@ -111,7 +111,7 @@ class Primitive:
             warn_moot("ops.Primitive.add_prim_attr")
         return self._set_attr(name, value)
 
-    def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
+    def shard(self, in_strategy: object = None, out_strategy: object = None) -> Primitive:
         """Divide the operands and results of calls among ranks (`mindspore.ops.Primitive.shard`).
 
         It has an effect in compiled code of the parallel mode ``"semi_auto_parallel"``.
@@ -131,7 +131,7 @@ class Primitive:
         """
         return shard_primitive(self, in_strategy, out_strategy)
 
-    def _set_attr(self, name: str, value: Any) -> Primitive:
+    def _set_attr(self, name: str, value: object) -> Primitive:
         """Set an attribute of the primitive, which `attrs` then lists; return the primitive.
 
         A name that the class itself defines, such as a method's, is listed but not overwritten.
@@ -226,7 +226,7 @@ def prim_attr_register(fn: F) -> F:
     signature = inspect.signature(fn)
 
     @functools.wraps(fn)
-    def initialize(self: Primitive, *args: Any, **kwargs: Any) -> None:
+    def initialize(self: Primitive, *args: object, **kwargs: object) -> None:
         self._name = None
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
@@ -241,8 +241,8 @@ prim_arg_register = prim_attr_register
 
 
 def _bind(
-    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+    name: str, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> dict[str, object]:
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -289,7 +289,7 @@ def _constant(text: str) -> object:
 
 
 def primitive_class(
-    spelling: str, function: Callable[..., Any], op: Op | None = None
+    spelling: str, function: Callable[..., object], op: Op | None = None
 ) -> type[Primitive]:
     """Return the primitive class that a spelling such as ``"Gather(batch_dims=0)"`` describes.
 
@@ -333,7 +333,7 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
     defaults = [item.default for item in items]
     required = sum(default is _EMPTY for default in defaults)
 
-    def initialize(self: Primitive, *args: Any, **kwargs: Any) -> None:
+    def initialize(self: Primitive, *args: object, **kwargs: object) -> None:
         self._name = None
         n = len(args)
         if kwargs or not required <= n <= len(names):
@@ -354,8 +354,8 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
 
 
 def _caller(
-    name: str, function: Callable[..., Any], constructor: list[_Item], call: list[_Item] | None
-) -> Callable[..., Any]:
+    name: str, function: Callable[..., object], constructor: list[_Item], call: list[_Item] | None
+) -> Callable[..., object]:
     """Create the `__call__` of a primitive class, which calls `function`.
 
     The function gets the arguments of the call and those stored by the constructor. With `call`
@@ -363,10 +363,10 @@ def _caller(
     """
     pairs = [(item.target, item.name) for item in constructor]
 
-    def kept(self: Primitive) -> dict[str, Any]:
+    def kept(self: Primitive) -> dict[str, object]:
         return {target: getattr(self, key) for target, key in pairs}
 
-    def pass_on(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+    def pass_on(self: Primitive, *args: object, **kwargs: object) -> object:
         return function(*args, **kept(self), **kwargs)
 
     if call is None:
@@ -384,7 +384,7 @@ def _caller(
     straight = [*order, *[item.target for item in constructor]]
     count = len(order) if straight == list(parameters[: len(straight)]) else -1
 
-    def named(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+    def named(self: Primitive, *args: object, **kwargs: object) -> object:
         if len(args) == count and not kwargs:
             return function(*args, *[getattr(self, key) for key in keys])
         values = _bind(name, signature, args, kwargs).values()
@@ -395,7 +395,7 @@ def _caller(
     return named
 
 
-def respelled(function: Callable[..., Any], name: str, **names: str) -> Callable[..., Any]:
+def respelled(function: Callable[..., object], name: str, **names: str) -> Callable[..., object]:
     """Return a function under another name, with other names of parameters.
 
     Args:
@@ -407,7 +407,7 @@ def respelled(function: Callable[..., Any], name: str, **names: str) -> Callable
     new_of = {target: new for new, target in names.items()}
     shown = [p.replace(name=new_of.get(p.name, p.name)) for p in old.parameters.values()]
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if kwargs:
             kwargs = {names.get(key, key): value for key, value in kwargs.items()}
         return function(*args, **kwargs)

@@ -30,7 +30,7 @@ __all__ = ["refusing"]
 
 
 def refusing(
-    function: Callable[..., Any], module: str = __package__, public_name: str = ""
+    function: Callable[..., object], module: str = __package__, public_name: str = ""
 ) -> Callable[..., Any]:
     """Wrap a public function of a module: explain what was wrong after a failed call.
 
@@ -48,7 +48,7 @@ def refusing(
     options = kinds_of(function)
     owner = public_name.rpartition(".")[2] or function.__name__.lstrip("_")
 
-    def call(*args: object, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if options:
             check_kinds(owner, options, args, kwargs)
         try:
@@ -76,7 +76,7 @@ def refusing(
 
 def _unfit(
     owner: str,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> str | None:

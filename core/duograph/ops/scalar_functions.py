@@ -10,7 +10,7 @@ import copy
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
@@ -27,10 +27,14 @@ __all__ = [
     "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "typeof",
 ]  # fmt: skip
 
-Number = Any  # a Python number
+Number: TypeAlias = int | float
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
-def _of_two(name: str, symbol: str, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _of_two(
+    name: str, symbol: str, function: Callable[[Number, Number], Number]
+) -> Callable[..., Number]:
     def call(x: Number, y: Number) -> Number:
         for value in (x, y):
             if isinstance(value, (Tensor, str, tuple, list, dict)) or value is None:
@@ -109,17 +113,17 @@ def make_slice(start: object, stop: object, step: object) -> slice:
     return slice(start, stop, step)
 
 
-def tuple_getitem(x: tuple[Any, ...], index: int) -> Any:
+def tuple_getitem(x: tuple[Item, ...], index: int) -> Item:
     """Return ``x[index]``."""
     return x[index]
 
 
-def list_getitem(x: list[Any], index: int) -> Any:
+def list_getitem(x: list[Item], index: int) -> Item:
     """Return ``x[index]``."""
     return x[index]
 
 
-def tuple_setitem(x: tuple[Any, ...], index: int, value: object) -> tuple[Any, ...]:
+def tuple_setitem(x: tuple[object, ...], index: int, value: object) -> tuple[object, ...]:
     """Return a copy of the tuple with another item at `index`.
 
     Raises:
@@ -131,7 +135,7 @@ def tuple_setitem(x: tuple[Any, ...], index: int, value: object) -> tuple[Any, .
     return (*x[:at], value, *x[at + 1 :])
 
 
-def list_setitem(x: list[Any], index: int, value: object) -> list[Any]:
+def list_setitem(x: list[Item], index: int, value: object) -> list[object]:
     """Return a copy of the list with another item at `index`.
 
     Raises:
@@ -140,37 +144,37 @@ def list_setitem(x: list[Any], index: int, value: object) -> list[Any]:
     return list(tuple_setitem(tuple(x), index, value))
 
 
-def dict_getitem(x: dict[Any, Any], key: object) -> Any:
+def dict_getitem(x: dict[Key, Item], key: Key) -> Item:
     """Return ``x[key]``."""
     return x[key]
 
 
-def dict_setitem(x: dict[Any, Any], key: object, value: object) -> dict[Any, Any]:
+def dict_setitem(x: dict[Key, Item], key: Key, value: Item) -> dict[Key, Item]:
     """Return a copy of the dict with another value of `key`."""
     return {**x, key: value}
 
 
-def tuple_len(x: tuple[Any, ...]) -> int:
+def tuple_len(x: tuple[object, ...]) -> int:
     """Return the number of items."""
     return len(x)
 
 
-def list_len(x: list[Any]) -> int:
+def list_len(x: list[Item]) -> int:
     """Return the number of items."""
     return len(x)
 
 
-def tuple_equal(x: tuple[Any, ...], y: tuple[Any, ...]) -> bool:
+def tuple_equal(x: tuple[object, ...], y: tuple[object, ...]) -> bool:
     """Return whether two tuples are equal."""
     return x == y
 
 
-def list_equal(x: list[Any], y: list[Any]) -> bool:
+def list_equal(x: list[Item], y: list[Item]) -> bool:
     """Return whether two lists are equal."""
     return x == y
 
 
-def tuple_reversed(x: tuple[Any, ...]) -> tuple[Any, ...]:
+def tuple_reversed(x: tuple[Item, ...]) -> tuple[Item, ...]:
     """Return the items in the opposite order."""
     return tuple(x[::-1])
 
@@ -186,12 +190,12 @@ def tuple_div(x: Sequence[int], y: Sequence[int]) -> tuple[int, ...]:
     return tuple(a // b for a, b in zip(x, y))
 
 
-def in_dict(x: object, y: dict[Any, Any]) -> bool:
+def in_dict(x: object, y: dict[Key, Item]) -> bool:
     """Return whether `x` is a key of the dict."""
     return x in y
 
 
-def not_in_dict(x: object, y: dict[Any, Any]) -> bool:
+def not_in_dict(x: object, y: dict[Key, Item]) -> bool:
     """Return whether `x` is no key of the dict."""
     return x not in y
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import ArgumentError
 from ..op import op
 from ..sharding.constraints import constrained
@@ -29,7 +27,7 @@ def _(x, out, dout, placement, owner):
     return (sharding_constraint(dout, placement=placement, owner=owner),)
 
 
-def reshard(tensor: Tensor, layout: Layout) -> Any:
+def reshard(tensor: Tensor, layout: Layout) -> Tensor:
     """Divide a value among ranks, inside code that is compiled (`mindspore.ops.reshard`).
 
     Args:

@@ -6,7 +6,6 @@ Users call them; Python's indexing syntax is in `indexing`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..errors import ShapeError
 from ..tensor import Tensor
@@ -93,7 +92,7 @@ def strided_slice(
     )
     if not len(b) == len(e) == len(s):
         raise ShapeError(f"strided_slice: got begin={b}, end={e}, strides={s}; wanted one length")
-    items: list[Any] = []
+    items: list[object] = []
     for i, (first, last, step) in enumerate(zip(b, e, s, strict=True)):
         bit = 1 << i
         if ellipsis_mask & bit:

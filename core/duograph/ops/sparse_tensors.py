@@ -7,7 +7,7 @@ gradients flow to `values`. Conversions whose size depends on values run eagerly
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from .scan import cumsum
 from .scattering import scatter_nd
 from .segments import unsorted_segment_sum
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
@@ -67,6 +70,9 @@ def _part(name: str, x: Tensor) -> str:
     return f"{name}={head}value={values.replace(',', '')}"
 
 
+Own = TypeVar("Own", bound="_Sparse")
+
+
 class _Sparse:
     """Base class of the sparse formats COO and CSR: properties of a tensor, and arithmetic."""
 
@@ -93,7 +99,7 @@ class _Sparse:
         """The number of axes."""
         return len(self.shape)
 
-    def with_values(self, values: Tensor) -> Any:
+    def with_values(self: Own, values: Tensor) -> Own:
         """Return a sparse tensor with the same indices and shape, and other values."""
         raise NotImplementedError
 
@@ -101,15 +107,15 @@ class _Sparse:
         """Return the elements of `dense` at the indices of this tensor's stored values, 1-d."""
         raise NotImplementedError
 
-    def abs(self) -> Any:
+    def abs(self: Own) -> Own:
         """Return the sparse tensor with the absolute values."""
         return self.with_values(absolute(self.values))
 
-    def astype(self, dtype: DTypeLike) -> Any:
+    def astype(self: Own, dtype: DTypeLike) -> Own:
         """Return the sparse tensor with values cast to another dtype."""
         return self.with_values(cast(self.values, dtype))
 
-    def __neg__(self) -> Any:
+    def __neg__(self: Own) -> Own:
         return self.with_values(neg(self.values))
 
     def _factor(self, other: object) -> Tensor:
@@ -123,13 +129,13 @@ class _Sparse:
             return other
         return self.at_indices(broadcast_to(other, self.shape))
 
-    def __mul__(self, other: object) -> Any:
+    def __mul__(self: Own, other: object) -> Own:
         return self.with_values(self.values * self._factor(other))
 
-    def __rmul__(self, other: object) -> Any:
+    def __rmul__(self: Own, other: object) -> Own:
         return self * other
 
-    def __truediv__(self, other: object) -> Any:
+    def __truediv__(self: Own, other: object) -> Own:
         return self.with_values(self.values / self._factor(other))
 
 
@@ -271,7 +277,7 @@ class COOTensor(_Sparse):
 SparseTensor = COOTensor
 
 
-def _flat(indices: Any, shape: Sequence[int]) -> Any:
+def _flat(indices: Array, shape: Sequence[int]) -> Array:
     return np.ravel_multi_index(tuple(indices.T), tuple(shape)) if len(indices) else indices[:, 0]
 
 
@@ -425,7 +431,7 @@ class CSRTensor(_Sparse):
         terms = reshape_to(self.values, (n, 1)) * gather(dense, self.indices, 0)
         return unsorted_segment_sum(terms, self.rows(), self.shape[0])
 
-    def mm(self, matrix: Tensor | CSRTensor) -> Any:
+    def mm(self, matrix: Tensor | CSRTensor) -> Tensor | CSRTensor:
         """Return the product with a dense matrix (a Tensor), or with a CSRTensor (a CSRTensor).
 
         Raises:

@@ -61,7 +61,7 @@ _DIGAMMA_SERIES = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1
 _TRIGAMMA_SERIES = (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
     """Evaluate a polynomial at `x` by Horner's rule, highest power's coefficient first."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:
@@ -123,12 +123,12 @@ def _(x):
     positive = x > 0
     y = select(positive, x, 1 - x)
     small = y < 16  # the product of the recurrence would overflow for large arguments
-    product: Any = select(small, y, 1)
+    product: Tensor = select(small, y, 1)
     for k in range(1, _SHIFT):
         product = product * select(small, y + k, 1)
     z = select(small, y + _SHIFT, y)
     r = true_divide(1, z)
-    series: Any = 0.0
+    series: Tensor | float = 0.0
     for c in _STIRLING if x.dtype is float64 else _STIRLING[-3:]:
         series = (series * r) * r + c
     value = (z - 0.5) * (log(z) - 1) - 0.5 + _HALF_LOG_2PI + series * r - log(product)
@@ -169,7 +169,7 @@ def digamma(input: Tensor):
     near = from_root * _polynomial(u - 1.5, _NEAR_ROOT) / (u * (u + 1)) + step
     # from 3 on, the series after seven steps
     z = y + 7
-    steps: Any = 1 / y
+    steps: Tensor = 1 / y
     for k in range(1, 7):
         steps = steps + 1 / (y + k)
     r = 1 / (z * z)
@@ -190,7 +190,7 @@ def trigamma(x: Tensor):
     y = select(positive, x, 1 - x)
     z = y + 12
     r = 1 / (z * z)
-    value: Any = (1 / z) * (1 + r * _polynomial(r, _TRIGAMMA_SERIES)) + 0.5 * r
+    value: Tensor = (1 / z) * (1 + r * _polynomial(r, _TRIGAMMA_SERIES)) + 0.5 * r
     for k in range(11, -1, -1):  # the smallest term first
         value = value + 1 / ((y + k) * (y + k))
     sine = sin(select(positive, 0.25, x - rint(x)) * math.pi) / math.pi

@@ -24,7 +24,9 @@ __all__ = ["finish_collective", "start", "start_collective"]
     name="start_collective", composite=False, graph_only=True, differentiable=False,
     effects=(Communicates(),),
 )  # fmt: skip
-def start_collective(inputs: Sequence[Tensor], collective: str, options: Sequence[Any], group: str):
+def start_collective(
+    inputs: Sequence[Tensor], collective: str, options: Sequence[object], group: str
+):
     """Graph op: start a collective of some tensors in a group; return its handle.
 
     Args:
@@ -43,7 +45,7 @@ def _(types, collective, options, group):
     name="finish_collective", composite=False, graph_only=True, differentiable=False,
     effects=(Communicates(),),
 )  # fmt: skip
-def finish_collective(started: Tensor, shapes: Sequence[Any], dtype: DType):
+def finish_collective(started: Tensor, shapes: Sequence[object], dtype: DType):
     """Graph op: wait for a started collective; return its tensors."""
 
 

@@ -226,7 +226,7 @@ class Print(Primitive):
 # ---- hooks ---------------------------------------------------------------------------------------
 
 
-def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
+def _hooked(args: tuple[object, ...], on_gradient: Callable[..., object], name: str) -> Any:
     """Return the arguments unchanged, but call `on_gradient` in the backward pass.
 
     It gets the tuple of the results' gradients and returns the gradients of the arguments.
@@ -235,7 +235,7 @@ def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str
     def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
 
-    def bprop(*found: Any) -> object:
+    def bprop(*found: object) -> object:
         dout = found[-1]
         return on_gradient(dout if isinstance(dout, tuple) else (dout,))
 
@@ -270,7 +270,7 @@ class HookBackward(Primitive):
         20.0
     """
 
-    def __init__(self, hook_fn: Callable[..., Any], cell_id: str = "") -> None:
+    def __init__(self, hook_fn: Callable[..., object], cell_id: str = "") -> None:
         super().__init__()
         if not callable(hook_fn):
             raise ArgumentError(
@@ -308,7 +308,7 @@ class InsertGradientOf(Primitive):
         1.0
     """
 
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __init__(self, f: Callable[..., object]) -> None:
         super().__init__()
         if not callable(f):
             raise ArgumentError(
@@ -328,7 +328,7 @@ class InsertGradientOf(Primitive):
 
 
 @tensor_method("register_hook")
-def register_hook(self: Tensor, hook: Callable[..., Any]) -> Any:
+def register_hook(self: Tensor, hook: Callable[..., object]) -> Any:
     """Call `hook(gradient)` when this tensor's gradient is complete
     (`mindspore.Tensor.register_hook`).
 

@@ -291,11 +291,11 @@ def cov(
             w = converted(tensor_of("cov", "a weight", w), x.dtype)
             weight = w if weight is None else weight * w
     if weight is None:
-        total: Any = float(x.shape[1])
+        total: float | Tensor = float(x.shape[1])
         mean = reduce_mean(x, (1,), True)
         centred = x - mean
         scaled = centred
-        divisor: Any = max(total - correction, 0.0)
+        divisor: float | Tensor = max(total - correction, 0.0)
     else:
         total = reduce_sum(weight, (0,), False)
         mean = reduce_sum(x * weight, (1,), True) / total

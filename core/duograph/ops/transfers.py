@@ -7,7 +7,6 @@ one device; eager mode records it on the tape as a Python function.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -118,7 +117,7 @@ def _copied_to(x: Tensor, device: Device, blocking: bool) -> Tensor:
     return made
 
 
-def _recorded_value(data: Any, dtype: DType | None) -> Tensor:
+def _recorded_value(data: object, dtype: DType | None) -> Tensor:
     """Create a tensor from nested lists that contain tensors; gradients flow to each of them.
 
     `dtype` None means the dtype to which the elements promote.

@@ -260,7 +260,7 @@ def _(x, out, dout):
 @atan.decompose
 def _(x):
     a = abs(x)
-    t: Any = select(a > 1, reciprocal(select(a > 1, a, 1)), a)
+    t: Tensor = select(a > 1, reciprocal(select(a > 1, a, 1)), a)
     for _ in range(2):  # halve the angle twice: at most pi/16 remains
         t = true_divide(t, 1 + sqrt(1 + t * t))
     z = t * t

@@ -195,7 +195,7 @@ def _starts(unit: Tensor, size: int, kernel: int, count: int) -> Tensor:
     steps = Tensor(np.arange(count, dtype=np.float32).reshape(1, count))
     begin = floor((steps + unit) * alpha) - floor(unit * alpha)
     last = Tensor((np.arange(count) == count - 1).reshape(1, count))
-    moved: Any = last.astype("int64") * (size - kernel) + (1 - last.astype("int64")) * cast_to(
+    moved: Tensor = last.astype("int64") * (size - kernel) + (1 - last.astype("int64")) * cast_to(
         begin, int64
     )
     return moved
@@ -222,7 +222,7 @@ def _fractional(
         )
     rows = math.prod(lead)
     unit = rand((rows, n)) if samples is None else reshape_to(cast_to(samples, float32), (rows, n))
-    places: Any = None
+    places: Tensor | None = None
     stride = 1
     for axis in range(n - 1, -1, -1):  # the first random number is that of the last axis
         column = reshape_to(unit[:, n - 1 - axis], (rows, 1))
@@ -248,7 +248,7 @@ def fractional_max_pool2d(
     input: Tensor, kernel_size: Ints, output_size: Ints | None = None,
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Max pooling over windows at random places (`mindspore.ops.fractional_max_pool2d`).
 
     Args:
@@ -280,7 +280,7 @@ def fractional_max_pool3d(
     input: Tensor, kernel_size: Ints, output_size: Ints | None = None,
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """As `fractional_max_pool2d`, of (N, C, D, H, W) (`mindspore.ops.fractional_max_pool3d`).
 
     Examples:

@@ -220,7 +220,7 @@ class _Declined(Exception):
 
 
 @functools.lru_cache(maxsize=1024)
-def _declining(rule: Callable[..., Any]) -> Callable[..., Any]:
+def _declining(rule: Callable[..., object]) -> Callable[..., object]:
     """Return a decomposition like `rule` that raises `_Declined` for refused operands.
 
     A backend's decomposition returns NotImplemented for operands that it does not take. The
@@ -228,7 +228,7 @@ def _declining(rule: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(rule)
-    def traced(*operands: Any, **attributes: Any) -> Any:
+    def traced(*operands: object, **attributes: object) -> object:
         found = rule(*operands, **attributes)
         if found is NotImplemented:
             raise _Declined
@@ -239,7 +239,7 @@ def _declining(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 def _backend_decomposition(
     backend: Backend,
-    rule: Callable[..., Any],
+    rule: Callable[..., object],
     op: Op,
     types: tuple[TensorType | None, ...],
     attributes: Attributes,

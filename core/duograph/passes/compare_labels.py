@@ -19,8 +19,6 @@ No value changes, except that a gathered -0.0 becomes +0.0; the pass therefore r
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtype import DType, bool_
 from ..ir.graph import Attributes, Graph, GraphNode
 from ..ir.loops import is_elementwise
@@ -126,7 +124,7 @@ class _Comparison:
         op: Op,
         operands: tuple[int, ...],
         result: TensorType,
-        **attributes: Any,
+        **attributes: object,
     ) -> int:
         """Append a call of `op`; return the id of its result, which has the type `result`.
 

@@ -8,7 +8,7 @@ kinds for which its NumPy reference does. Functions of Python numbers are comput
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from .matched_ops import cast, constant, fill
 from .patterns import Value, call, known, rule
 from .rewriting import Found, GraphValue, Rewriter, RewriteRule
 
+if TYPE_CHECKING:
+    from ..host_arrays import Array
+
 __all__ = ["HOST_FOLDS", "fold_constants"]
 
 # The largest constant, in elements, that folding makes.
@@ -40,8 +43,6 @@ MAX_BITS = 4096
 
 HOST_KINDS: dict[HostType, type] = {BOOL: bool, INT: int, FLOAT: float}
 X = Value("x")
-
-Array = np.ndarray[Any, Any]
 
 
 def fold_constants(
@@ -159,7 +160,7 @@ def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
     return made_host_constant(g, HOST_KINDS[kind](array.item()))
 
 
-def fold_to_tensor(g: Rewriter, value: Any, dtype: DType) -> Found | None:
+def fold_to_tensor(g: Rewriter, value: bool | int | float, dtype: DType) -> Found | None:
     """Convert a known Python number to a constant tensor at compile time.
 
     Returns None for complex dtypes, and for integer dtypes unless the number is an int in their

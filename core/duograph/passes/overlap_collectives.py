@@ -20,7 +20,7 @@ the bucket that they need, up to the next node with effects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..effects import IO
 from ..ir.graph import Graph, GraphNode
@@ -33,6 +33,9 @@ from .matched_ops import (
     reduce_scatter_parts,
     start_collective,
 )
+
+if TYPE_CHECKING:
+    from ..dtype import DType
 
 __all__ = ["SPLIT", "overlap_collectives"]
 
@@ -156,7 +159,7 @@ class _Overlap:
             room -= kind.nbytes
         return found
 
-    def _dtype(self, item: _Item) -> Any:
+    def _dtype(self, item: _Item) -> DType:
         kind = self.types[item.operand]
         assert isinstance(kind, TensorType)
         return kind.dtype

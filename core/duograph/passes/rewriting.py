@@ -7,7 +7,7 @@ makes go through the rules again. Every rule must keep the value bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..types import TensorType, ValueType
 from .matched_ops import constant, fill
 from .patterns import Bindings, Rule, Rules, Value, known_value
 from .subgraphs import Done, mapped
+
+if TYPE_CHECKING:
+    from ..host_arrays import Array
 
 __all__ = ["Found", "GraphValue", "Rewriter", "RewriteRule", "RewriteRules"]
 
@@ -166,7 +169,7 @@ class Rewriter:
 
     # ---- for the functions of rules -----------------------------------------------------------
 
-    def call(self, op: Op, *operands: GraphValue | None, **attributes: Any) -> Any:
+    def call(self, op: Op, *operands: GraphValue | None, **attributes: object) -> Any:
         """Append an op call to the new graph, or what the rewrite rules replace it by.
 
         Returns the symbolic result, or a tuple of them for an op with several.
@@ -198,7 +201,7 @@ class Rewriter:
                 return False
         return True
 
-    def array(self, i: int | None, limit: int) -> np.ndarray[Any, Any] | None:
+    def array(self, i: int | None, limit: int) -> Array | None:
         """Return the elements of a constant tensor with at most `limit` elements, else None."""
         node = self.producers.get(i)
         if i is None or node is None or (node.op is not constant and node.op is not fill):
@@ -207,7 +210,7 @@ class Rewriter:
         if not isinstance(type_, TensorType) or symbols_in(type_.shape) or type_.size > limit:
             return None
         if node.op is constant:
-            array: np.ndarray[Any, Any] = node.attributes["value"].array
+            array: Array = node.attributes["value"].array
             return array
         value = node.attributes["value"]
         return None if is_symbolic(value) else np.full(type_.shape, value, type_.dtype.np)

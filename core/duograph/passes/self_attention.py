@@ -18,7 +18,6 @@ keep every bit. Nodes that nothing reads any more stay in the graph for `remove_
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from ..ir.graph import Graph
 from ..op import Op
@@ -65,7 +64,7 @@ def _parts(op: Op) -> tuple[Call, Call, Call]:
     return query, key, value
 
 
-def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[Any, ...]:
+def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[object, ...]:
     """Return the attributes with which `op` slices features `start` to `end` of the projection.
 
     `whole` is the type of the projection, (batch, sequence, features) or (sequence, batch,
@@ -106,7 +105,7 @@ def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
 
 # Replaces attention on slices of `projection` by self_attention, or returns None.
 def _forward(
-    op: Op, site: Site, projection: int, mask: int | None, **found: Any
+    op: Op, site: Site, projection: int, mask: int | None, **found: int
 ) -> Replacement | None:
     heads = _heads(site.graph, op, {"projection": projection, **found})
     if heads is None:

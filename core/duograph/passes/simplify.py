@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -114,7 +113,7 @@ def subtract_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | Non
 
 
 def fold_numbers(
-    function: Callable[..., Any], g: Rewriter, x: GraphTensor, y: GraphTensor
+    function: Callable[..., GraphTensor], g: Rewriter, x: GraphTensor, y: GraphTensor
 ) -> Found | None:
     """Compute a function of two constant 0-d floats at compile time; None for other operands.
 

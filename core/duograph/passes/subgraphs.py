@@ -18,7 +18,7 @@ from .context import PLAIN, PassContext
 __all__ = ["Done", "everywhere", "inside", "mapped", "ops_of"]
 
 # What a pass made of the graphs that it has seen; passes keep further facts about graphs here.
-Done: TypeAlias = dict[Any, Any]
+Done: TypeAlias = dict[object, Any]
 
 
 class GraphPass(Protocol):

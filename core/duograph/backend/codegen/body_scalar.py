@@ -7,7 +7,7 @@ prints no kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ...types import TensorType
 from .expression import Expr, Scalars
 
 if TYPE_CHECKING:
+    from ...ir.graph import Attributes
     from ...op import Op
 
 __all__ = ["run_body"]
@@ -53,7 +54,7 @@ class _ScalarBuilder:
         made.expression = expression
         return made
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: Attributes) -> ScalarTensor:
         if op.name == "fill":
             return self.tensor(self.s.const(attributes["value"], attributes["dtype"]))
         first = op.promote_from
@@ -77,7 +78,7 @@ class _ScalarBuilder:
         return self.tensor(op.scalar_rule(self.s, *expressions, **attributes))
 
 
-def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Mapping[str, Any]) -> Expr:
+def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Attributes) -> Expr:
     """Return the scalar expression of a composite op, by calling its body on symbolic scalars.
 
     `scalars` are the operands, `attributes` the op's attributes: numbers, dtypes or expressions.

@@ -15,7 +15,7 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...dtype import (
     DType,
@@ -34,7 +34,7 @@ __all__ = ["Expr", "Scalars", "Number", "compute_dtype", "real_dtype", "s"]
 Number: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = "Expr | Number"
 # The name of an input, the value of a constant, the stored dtype of a cast.
-Value: TypeAlias = Any
+Value: TypeAlias = str | Number | DType | None
 
 
 def compute_dtype(dtype: DType) -> DType:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from ...dtype import DType, bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
 from ...errors import DTypeError
@@ -50,9 +50,9 @@ _CHEAP = _INFIX | {
 
 
 def trace_scalar(
-    rule: Callable[..., Any],
+    rule: Callable[..., Expr],
     inputs: Sequence[tuple[str, DType]],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     result: DType,
 ) -> Expr:
     """Return the expression that an op's `scalar` rule computes for operands of given dtypes.
@@ -141,7 +141,7 @@ class _Printer:
 
     def constant(self, e: Expr) -> str:
         """Return the source literal of a constant scalar."""
-        value, dtype = e.value, e.dtype
+        value, dtype = cast("complex", e.value), e.dtype
         if dtype is bool_:
             return "1" if value else "0"
         if dtype.is_integer:
@@ -160,7 +160,7 @@ class _Printer:
             part = float32 if SUFFIX[dtype] == "c64" else float64
             re, im = (self.real(v, part) for v in (value.real, value.imag))
             return f"dg_make_{SUFFIX[dtype]}({re}, {im})"
-        return self.real(value, dtype)
+        return self.real(cast("float", value), dtype)
 
     def real(self, value: float, dtype: DType) -> str:
         """Return the source literal of a real number, as a float32 or float64 constant."""

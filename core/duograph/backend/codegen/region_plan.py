@@ -217,7 +217,7 @@ class RegionPlan(NamedTuple):
 
 
 def expression_of(
-    op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
+    op: Op, operands: Sequence[Expr], attributes: Mapping[str, object], result: DType
 ) -> Expr:
     """Return the scalar expression of an elementwise op, rounded to the dtype `result`.
 

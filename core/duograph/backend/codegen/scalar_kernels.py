@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...dtype import ALL, DType, bool_
 from ...errors import DuographError
@@ -118,7 +118,7 @@ def parameter_names(op: Op) -> tuple[str, ...]:
     return op.real_attributes
 
 
-def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
+def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, object]) -> str | None:
     """Return the name of an op's elementwise kernel for operand dtypes, such as ``add_f32``.
 
     Returns None if an attribute has a value that is neither a kernel parameter nor a dtype.
@@ -138,7 +138,7 @@ def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) 
 
 
 def scalar_kernel(
-    op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
+    op: Op, dtypes: Sequence[DType], attributes: Mapping[str, object]
 ) -> ScalarKernel | None:
     """Return the description of an op's elementwise kernel for given operand dtypes.
 
@@ -184,7 +184,7 @@ def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
             first = [bool_] * op.promote_from
             dtypes = first + [dtype] * (op.n_operands - len(first))
             for target in ALL if others else (None,):
-                attributes: dict[str, Any] = dict(base)
+                attributes: dict[str, object] = dict(base)
                 if target is not None:
                     attributes[others[0]] = target
                 found = scalar_kernel(op, dtypes, attributes)

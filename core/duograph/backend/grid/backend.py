@@ -38,6 +38,7 @@ from .movement import fill_launch
 from .table import KERNELS
 
 if TYPE_CHECKING:
+    from ...host_arrays import Array
     from ...ir.graph import Graph
 
 __all__ = ["GridBackend"]
@@ -56,7 +57,7 @@ class GridBackend(Backend):
     kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
 
     def __init__(self) -> None:
-        self._modules: weakref.WeakKeyDictionary[GridDevice, dict[str, Any]] = (
+        self._modules: weakref.WeakKeyDictionary[GridDevice, dict[str, object]] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -64,12 +65,12 @@ class GridBackend(Backend):
         """Return the device with a given index, opened at first use."""
         raise NotImplementedError(f"{type(self).__name__}: has no device()")
 
-    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+    def copy_in(self, array: Array, device_id: int) -> Handle:
         return self.device(device_id).copy_in(array)
 
     def copy_out(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
+    ) -> Array:
         device = self.device(device_id)
         found = device.copy_out(handle, shape, dtype)
         if device.record is not None and device.record.unread:
@@ -98,7 +99,7 @@ class GridBackend(Backend):
         self,
         op: Op,
         types: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         device_id: int,
     ) -> Call | None:
         device = self.device(device_id)
@@ -120,7 +121,7 @@ class GridBackend(Backend):
         op: Op,
         types: tuple[TensorType, ...],
         results: tuple[TensorType, ...],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
     ) -> Plan | Call | None:
         """Return the launch plan (or a prepared call) of an op for given types.
 
@@ -173,7 +174,7 @@ class GridBackend(Backend):
         watched = any(RECORD in launch.buffers for launch in plan.launches)
         last = (self.record(device).handle,) if watched else ()
 
-        def general(*operands: Handle) -> Any:
+        def general(*operands: Handle) -> Handle | tuple[Handle, ...]:
             made = [allocate(nbytes, name) for nbytes in sizes]
             handles = [*operands, *made, *last]
             for run, places in steps:
@@ -217,7 +218,7 @@ class GridBackend(Backend):
             device.record = IndexRecord(handle, device.copy_out, fitting(device, clearing))
         return device.record
 
-    def module(self, device: GridDevice, name: str, text: str) -> Any:
+    def module(self, device: GridDevice, name: str, text: str) -> object:
         """Return the compiled module of the kernel source `text`, built for a device at first use.
 
         `name` is the op's, for errors.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...dtype import DType
 from ...types import TensorType
@@ -85,9 +84,9 @@ class _Geometry:
 
 
 def _geometry(
-    x: Any,
-    w: Any,
-    y: Any,
+    x: Sequence[int],
+    w: Sequence[int],
+    y: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],

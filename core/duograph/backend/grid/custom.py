@@ -7,12 +7,15 @@ source.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import ceil_div
 from .table import Types, kernel
+
+if TYPE_CHECKING:
+    from ...ops.custom import CustomKernel
 
 __all__: list[str] = []
 
@@ -23,7 +26,9 @@ GROUP = 128
 
 
 @kernel("custom", "custom_effect")
-def custom(device: GridDevice, types: Types, results: Types, *, kernel: Any) -> Plan | None:
+def custom(
+    device: GridDevice, types: Types, results: Types, *, kernel: CustomKernel
+) -> Plan | None:
     """Return the launch of a user's kernel, or None without source in the device's language."""
     source = kernel.sources.get(LANGUAGES[device.dialect.name])
     if source is None:
@@ -40,7 +45,7 @@ def _sizes(prefix: str, types: Types) -> str:
     """Return macros with the types and sizes of operands or results: IN0_TYPE, IN0_SIZE ..."""
     lines = []
     for k, t in enumerate(types):
-        facts: dict[str, Any] = {"TYPE": SUFFIX[t.dtype], "SIZE": t.size, "NDIM": len(t.shape)}
+        facts: dict[str, object] = {"TYPE": SUFFIX[t.dtype], "SIZE": t.size, "NDIM": len(t.shape)}
         facts |= {f"DIM{axis}": n for axis, n in enumerate(t.shape)}
         lines += [f"#define {prefix}{k}_{name} {value}\n" for name, value in facts.items()]
     return "".join(lines)

@@ -21,6 +21,7 @@ from .index_errors import IndexRecord
 from .tiles import GroupTiles, Tiles
 
 if TYPE_CHECKING:
+    from ...host_arrays import Array
     from .matmul import Matmul
 
 __all__ = ["GridDevice", "GroupTooLargeError", "Launch", "Plan", "Scalar", "fitting"]
@@ -28,7 +29,7 @@ __all__ = ["GridDevice", "GroupTooLargeError", "Launch", "Plan", "Scalar", "fitt
 T = TypeVar("T")
 
 # A kernel argument other than a buffer: its dtype and its value.
-Scalar = tuple[DType, Any]
+Scalar = tuple[DType, object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +109,7 @@ class GridDevice:
     record: IndexRecord | None = None
     tiles: Tiles | GroupTiles | None = None
 
-    def build(self, source: str) -> Any:
+    def build(self, source: str) -> object:
         """Compile a kernel source, prelude included. `GridBackend` caches the result by source.
 
         Raises:
@@ -162,13 +163,13 @@ class GridDevice:
         """
         raise NotImplementedError(f"{type(self).__name__}: has no allocate()")
 
-    def copy_in(self, array: np.ndarray[Any, Any]) -> Handle:
+    def copy_in(self, array: Array) -> Handle:
         """Copy a C-contiguous host array to a new device buffer; return its handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
-        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> np.ndarray[Any, Any]:
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Array:
         """Copy a device buffer to a host array, after all kernels launched before have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 

@@ -6,8 +6,8 @@ serves all shapes. Fused groups of ops are printed by `fused_regions` instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ...dtype import DType, int32
 from ...op import Op
@@ -21,6 +21,9 @@ from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div, stretch
 from .strides import broadcast_steps, dense, merged
 
+if TYPE_CHECKING:
+    from ...ir.graph import Attributes
+
 __all__ = ["elementwise"]
 
 
@@ -29,7 +32,7 @@ def elementwise(
     op: Op,
     types: Sequence[TensorType],
     result: TensorType,
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
 ) -> Plan | None:
     """Return the launch plan of an element-wise op, with a result of type `result`.
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...dtype import DType, int32, int64
 from ...errors import DeviceError, UnsupportedOpError
 from ...ir.graph import Graph
 from ...types import TensorType
 from ..codegen.column_schedule import column_program, scatters_of
-from ..codegen.expression import Expr
+from ..codegen.expression import Expr, Number
 from ..codegen.loop_printer import GridPrinter
 from ..codegen.loop_program import LoopProgram, Work
 from ..codegen.region_plan import RegionPlan, Scatter, overwrites, plan_region
@@ -175,7 +175,7 @@ def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
     whole = TensorType.of((plan.columns.outer * v.at.n * plan.columns.width,), v.dtype)
     result = plan.n_operands + [name for name, _ in plan.outputs].index(v.name)
     if isinstance(v.start, Expr):
-        return fill_launch(device, whole, v.start.value, result)
+        return fill_launch(device, whole, cast("Number", v.start.value), result)
     strides = dense(whole.shape)
     source, target = (v.start, strides, 0, whole.size), (result, strides, 0, whole.size)
     return copy_launch(device, whole.dtype, whole.shape, source, target)

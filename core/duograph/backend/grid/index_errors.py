@@ -11,7 +11,7 @@ record and calls `look`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ... import context
 from ..._locks import new_lock
 from ...errors import IndexRangeError, LabelRangeError
 from ..protocol import Handle
+
+if TYPE_CHECKING:
+    from ...host_arrays import Array
 
 __all__ = ["LABELS", "RECORD", "SIZE", "IndexRecord", "number_of"]
 
@@ -61,7 +64,7 @@ class IndexRecord:
     """
 
     def __init__(
-        self, handle: Handle, read: Callable[..., Any], clear: Callable[[Handle], None]
+        self, handle: Handle, read: Callable[..., Array], clear: Callable[[Handle], None]
     ) -> None:
         self.handle = handle
         self.read = read

@@ -8,12 +8,15 @@ has 32 bits where these suffice: 64-bit divisions are slow on many devices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...dtype import DType, bfloat16, bool_, float16, int32, int64
 from ..codegen.dialect import SUFFIX, GridDialect
 from .device import GridDevice, Launch, Scalar
 from .index_errors import RECORD, number_of
+
+if TYPE_CHECKING:
+    from ..codegen.expression import Number
 
 __all__ = ["Kernel", "added", "ceil_div", "element", "stretch"]
 
@@ -58,7 +61,7 @@ class Kernel:
         self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
         self.buffers.append(place)
 
-    def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
+    def number(self, name: str, value: Number, dtype: DType | None = None) -> str:
         """Declare a scalar parameter of the kernel, with the value it gets in this launch.
 
         Returns the name. It has the index type ``ix`` unless `dtype` is given. Buffers must be

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .kernel_writer import Kernel, ceil_div, element, stretch
 from .strides import dense, merged, split_at
 from .table import Types, kernel
 from .tiled_copy import LANES, Side, tile_bytes, tiled_copy
+
+if TYPE_CHECKING:
+    from ..codegen.expression import Number
 
 __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 
@@ -263,7 +266,7 @@ def pad_constant(
     *,
     low: Sequence[int],
     high: Sequence[int],
-    value: Any,
+    value: Number,
 ) -> Plan:
     """Return the launch plan of padding: fill the result, then copy the operand inside."""
     (x,), (out,) = types, results
@@ -274,7 +277,7 @@ def pad_constant(
     return Plan((fill_launch(device, out, value, 1), copy))
 
 
-def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
+def fill_launch(device: GridDevice, out: TensorType, value: Number, place: int) -> Launch:
     """Return the launch that sets all elements of buffer number `place` to a value.
 
     `out` is the type of the tensor in the buffer.
@@ -330,8 +333,8 @@ def fill(
     results: Types,
     *,
     shape: Sequence[int],
-    value: Any,
-    dtype: Any,
+    value: Number,
+    dtype: DType,
 ) -> Plan:
     """Return the kernel launch plan of a tensor filled with one value."""
     return Plan((fill_launch(device, results[0], value, 0),))

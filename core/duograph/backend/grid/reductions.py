@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...dtype import DType, bfloat16, bool_, float16, float32, int32, uint32, uint64
 from ...types import TensorType
@@ -532,7 +531,12 @@ def _register(op: str, name: str) -> None:
 
     @kernel(op)
     def builder(
-        device: GridDevice, types: Types, results: Types, *, axis: Any, keepdims: bool
+        device: GridDevice,
+        types: Types,
+        results: Types,
+        *,
+        axis: Sequence[int] | None,
+        keepdims: bool,
     ) -> Plan | None:
         (x,) = types
         axes = range(len(x.shape)) if axis is None else axis

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...dtype import DType
 from ..codegen.dialect import SUFFIX
@@ -20,7 +20,7 @@ from .kernel_writer import Kernel, ceil_div
 __all__ = ["LANES", "Side", "tile_bytes", "tiled_copy"]
 
 # One side of a copy: (number of the buffer, strides, offset, its number of words), merged strides.
-Side: TypeAlias = tuple[tuple[int, Any, int, int], Sequence[int]]
+Side: TypeAlias = tuple[tuple[int, object, int, int], Sequence[int]]
 
 # LANES adjacent work items access LINE bytes together. Groups copy BAND tiles one after the other
 # along the source's dense axis before they go on along the target's, so that runs are long in both.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from ...ops.rectifiers import relu_grad, relu_of
 from ..case import Array, Bad, Make, OpCase, Sample, of_op, unary
 from .arithmetic import IMAGINARY, ROWS, TEXT, fused, no_complex
 
+if TYPE_CHECKING:
+    from ..case import Oracle
+
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def away(*points: float, **kwargs: Any) -> Callable[[Make], Iterator[Sample]]:
+def away(*points: float, **kwargs: object) -> Callable[[Make], Iterator[Sample]]:
     """Return a function that yields test samples with no input near the kinks `points`.
 
     At a kink of an activation function, finite differences do not approximate the gradient.
@@ -96,7 +99,7 @@ def glu(x: Array, axis: int = -1) -> Array:
     return a * sigmoid(b)
 
 
-def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
+def case(function: Any, oracle: Oracle, *points: float, **kwargs: object) -> OpCase:
     """Return the test case of an activation function that is one op; covers its gradient op too."""
     op = of_op(function)
     assert op is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -108,12 +107,14 @@ def limits(make: Make) -> Iterator[Sample]:
     yield Sample((make(4, 3), make(3), make(4, 1)), kind="edge", grad=False, name="tensors")
 
 
-def clip(x: Array, min: Any = None, max: Any = None) -> Array:
+def clip(x: Array, min: Array | float | None = None, max: Array | float | None = None) -> Array:
     out = x if min is None else np.maximum(x, np.asarray(min).astype(x.dtype))
     return out if max is None else np.minimum(out, np.asarray(max).astype(x.dtype))
 
 
-def replaced(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Array:
+def replaced(
+    x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Array:
     wide = np.asarray(x, np.float64)
     info = {2: 65504.0, 4: 3.4028234663852886e38, 8: 1.7976931348623157e308}[x.dtype.itemsize]
     if x.dtype.name == "bfloat16":
@@ -128,13 +129,13 @@ def angle(x: Array) -> Array:
     return np.angle(x.astype(wide)).astype(x.real.dtype)
 
 
-def fused(function: Any) -> Oracle:
+def fused(function: Oracle) -> Oracle:
     """Return a test oracle that runs a NumPy function in float64 and rounds its result once.
 
     A fused kernel rounds in the same way.
     """
 
-    def oracle(*args: Any, **kwargs: Any) -> Array:
+    def oracle(*args: Array, **kwargs: object) -> Array:
         arrays = [a for a in args if isinstance(a, np.ndarray)]
         dtype = next((a.dtype for a in arrays), np.dtype(np.float32))
         for a in arrays[1:]:

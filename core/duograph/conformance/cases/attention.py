@@ -43,7 +43,7 @@ ROWS: list[tuple[str, tuple[int, ...], str, tuple[int, int], str]] = [
 ]
 
 
-def _mask(make: Make, kind: str, shape: tuple[int, ...]) -> Any:
+def _mask(make: Make, kind: str, shape: tuple[int, ...]) -> Array | None:
     batch, heads, queries, keys = shape
     if kind == "added":
         return make(1, heads, queries, keys)
@@ -109,8 +109,14 @@ def _turned(x: Array, layout: str, back: bool = False) -> Array:
 
 
 def _weights(
-    q: Array, k: Array, mask: Array | None, scale: float, low: int, high: int, log_sum: Any = None
-) -> Any:
+    q: Array,
+    k: Array,
+    mask: Array | None,
+    scale: float,
+    low: int,
+    high: int,
+    log_sum: Array | None = None,
+) -> Array | tuple[Array, Array]:
     scores = np.einsum("bnqd,bnkd->bnqk", q, k) * scale
     if mask is not None:
         scores = np.where(mask, -np.inf, scores) if mask.dtype == bool else scores + wide(mask)
@@ -301,7 +307,7 @@ def score_of(
     value: Array,
     head_num: int,
     real_shift: Array | None = None,
-    drop_mask: Any = None,
+    drop_mask: Array | None = None,
     attn_mask: Array | None = None,
     keep_prob: float = 1.0,
     scalar_value: float = 1.0,

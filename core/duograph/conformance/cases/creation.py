@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from ...ops.creation_functions import (
 from ...ops.creation_ranges import linspace
 from ..case import ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
+if TYPE_CHECKING:
+    from ...dtype import DType
 
-def dtyped(*calls: tuple[Any, ...], name: str = "dtype") -> Samples:
+
+def dtyped(*calls: tuple[object, ...], name: str = "dtype") -> Samples:
     """Return a function that yields test samples which pass the tested dtype by keyword."""
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -32,11 +35,11 @@ def dtyped(*calls: tuple[Any, ...], name: str = "dtype") -> Samples:
     return samples
 
 
-def full(shape: Any, value: Array, dtype: Any) -> Array:
+def full(shape: Sequence[int], value: Array, dtype: DType) -> Array:
     return np.full(shape, np.asarray(value).astype(dtype.np), dtype.np)
 
 
-def counted(shape: Any, axis: int, dtype: Any) -> Array:
+def counted(shape: Sequence[int], axis: int, dtype: DType) -> Array:
     lead = [1] * len(shape)
     lead[axis] = -1
     return np.broadcast_to(np.arange(shape[axis]).astype(dtype.np).reshape(lead), shape)
@@ -51,7 +54,7 @@ def ends(make: Make) -> Iterator[Sample]:
     yield Sample((make.strided(3, 2), make(3, 2), 3), kind="noncontiguous")
 
 
-def spaced(start: Any, end: Any, steps: int) -> Array:
+def spaced(start: Array, end: Array, steps: int) -> Array:
     wide = np.linspace(start.astype(np.float64), end.astype(np.float64), steps, axis=-1)
     return wide.astype(start.dtype)
 
@@ -66,7 +69,7 @@ def labels(make: Make) -> Iterator[Sample]:
     yield Sample((make.index(17, below=13, dtype=dtype), 13), kind="odd")
 
 
-def hot(indices: Array, depth: int, on: Any = 1, off: Any = 0, axis: int = -1) -> Array:
+def hot(indices: Array, depth: int, on: float = 1, off: float = 0, axis: int = -1) -> Array:
     dtype = np.int64 if isinstance(on, int) else np.float32
     out = np.where(indices[..., None] == np.arange(depth), on, off).astype(dtype)
     return np.moveaxis(out, -1, axis)

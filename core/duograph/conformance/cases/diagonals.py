@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 MATRICES = {"zero_d": "a matrix has two axes"}
 
 
-def triangle(*args: Any) -> Samples:
+def triangle(*args: object) -> Samples:
     return by_shape(
         ("normal", (3, 4), *args),
         ("normal", (4, 2), *args),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def transforms(make: Make) -> Iterator[Sample]:
     yield Sample((np.full((3,), np.nan, make.dtype.np), (0,), False, 1.0), kind="nan")
 
 
-def transformed(x: Array, axes: Any, inverse: bool, scale: float) -> Array:
+def transformed(x: Array, axes: Sequence[int], inverse: bool, scale: float) -> Array:
     for axis in axes:
         n = x.shape[axis]
         phase = np.outer(np.arange(n), np.arange(n)) * (2j if inverse else -2j) * np.pi / n
@@ -112,7 +111,7 @@ COUNTED = by_shape(
 )
 
 
-def tall(*rest: Any) -> Samples:
+def tall(*rest: object) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         yield Sample((make(4, 3), *rest))
         yield Sample((make(2, 3, 3), *rest))
@@ -131,7 +130,7 @@ def reflections(make: Make) -> Iterator[Sample]:
     yield Sample((make.strided(4, 3), make(3)), kind="noncontiguous", grad=False)
 
 
-def squares(*rest: Any) -> Samples:
+def squares(*rest: object) -> Samples:
     """Return a function that yields matrices with distinct, positive eigenvalues."""
 
     def samples(make: Make) -> Iterator[Sample]:

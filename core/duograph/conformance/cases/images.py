@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -104,7 +103,7 @@ def overlaps(make: Make) -> Iterator[Sample]:
     yield Sample((bad, boxes(make, 2), False), kind="nan")
 
 
-def overlap_of(anchor: Any, ground: Any, of_ground: bool) -> Array:
+def overlap_of(anchor: Array, ground: Array, of_ground: bool) -> Array:
     a, g = wide(anchor), wide(ground)
     out = np.zeros((len(g), len(a)))
     for i, q in enumerate(g):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,12 +25,15 @@ from ...ops.segments import segments_by
 from ...tensor import Tensor
 from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples
 
+if TYPE_CHECKING:
+    from ...dtype import DType
+
 HALF = np.array([[0.5]], np.float32)
 NOT_BOOL = tuple(d for d in ALL if d is not bool_)
 SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
-def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
+def distinct(make: Make, count: int, below: int, dtype: DType = int64) -> Array:
     """Return `count` distinct random indices below `below` for a test sample.
 
     With duplicates, finite differences would not approximate the gradient of a scatter.
@@ -45,7 +48,7 @@ def rows(once: bool) -> Samples:
     """
 
     def samples(make: Make) -> Iterator[Sample]:
-        def at(*shape: int, below: int, dtype: Any = int64) -> Array:
+        def at(*shape: int, below: int, dtype: DType = int64) -> Array:
             if once:
                 size = int(np.prod(shape))
                 return distinct(make, size, below, dtype).reshape(shape)
@@ -104,7 +107,7 @@ def taken(x: Array, axis: int, index: Array) -> Array:
 
 
 def element_updates(make: Make) -> Iterator[Sample]:
-    def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Array:
+    def at(*shape: int, axis: int, below: int, dtype: DType = int64) -> Array:
         """Return random indices for a scatter of elements that differ along the axis."""
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
@@ -154,7 +157,7 @@ def primitive_elements(name: str) -> list[Bad]:
 
 
 def nd(make: Make) -> Iterator[Sample]:
-    def at(*shape: int, of: tuple[int, ...], dtype: Any = int64) -> Array:
+    def at(*shape: int, of: tuple[int, ...], dtype: DType = int64) -> Array:
         columns = [make.index(*shape, below=n, low=-n) for n in of]
         return np.stack(columns, -1).astype(dtype.np)
 
@@ -171,7 +174,7 @@ def nd(make: Make) -> Iterator[Sample]:
 
 def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
-        def at(count: int, of: tuple[int, ...], dtype: Any = int64) -> Array:
+        def at(count: int, of: tuple[int, ...], dtype: DType = int64) -> Array:
             flat = distinct(make, count, int(np.prod(of)))
             return np.stack(np.unravel_index(flat, of), -1).astype(dtype.np)
 
@@ -259,7 +262,7 @@ def segments(low: float | None = None, high: float | None = None) -> Samples:
 
 
 def segmented(mode: str) -> Oracle:
-    def oracle(x: Array, ids: Any, count: int) -> Array:
+    def oracle(x: Array, ids: Array, count: int) -> Array:
         start: Any = {"sum": 0, "prod": 1}.get(mode)
         if start is None:
             lowest = mode == "max"
@@ -350,7 +353,7 @@ def assigned(x: Array, index: Array, value: Array) -> Array:
 
 
 def found(x: Array, values: Array, right: bool = False, out_int32: bool = False) -> Array:
-    side: Any = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         kind = np.float32 if x.dtype.kind in "fV" else np.int64
         x, values = x.astype(kind), values.astype(kind)
@@ -390,7 +393,7 @@ def sequences(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(2, 6), np.array([3, 6]), 1), kind="nan")
 
 
-def turned(x: Array, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Array:
+def turned(x: Array, lengths: Array, seq_dim: int, batch_dim: int = 0) -> Array:
     out = np.array(x)
     view = np.moveaxis(out, (batch_dim, seq_dim), (0, 1))
     for row, n in zip(view, lengths):

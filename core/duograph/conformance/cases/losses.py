@@ -187,7 +187,7 @@ def weighted(low: float, high: float, positive: bool) -> Callable[[Make], Iterat
     """
 
     def samples(make: Make) -> Iterator[Sample]:
-        def three(*shape: int) -> tuple[Any, ...]:
+        def three(*shape: int) -> tuple[Array, ...]:
             rest = (None, None) if positive else (None,)
             return make(*shape, low=low, high=high), make(*shape, low=0.1, high=0.9), *rest
 
@@ -224,7 +224,7 @@ def bce_logits_of(x: Array, y: Array, weight: Array, positive: Array, reduction:
 
 
 def likelihoods(make: Make) -> Iterator[Sample]:
-    def three(*shape: int) -> tuple[Any, ...]:
+    def three(*shape: int) -> tuple[Array, ...]:
         return make(*shape), make(*shape), make(*shape, low=0.5)
 
     for reduction in REDUCTIONS:
@@ -252,7 +252,7 @@ def likelihood_of(
 
 
 def alignments(make: Make) -> Iterator[Sample]:
-    def three(t: int, n: int, c: int, length: int) -> tuple[Any, ...]:
+    def three(t: int, n: int, c: int, length: int) -> tuple[Array, ...]:
         labels = np.where(np.arange(length) % 2, make.index(n, length, below=c, low=1), 0)
         skip = (np.arange(length) % 2 == 1) & (np.arange(length) > 1)
         return -np.abs(make(t, n, c)), labels, np.broadcast_to(skip, (n, length)).copy()
@@ -267,7 +267,7 @@ def alignments(make: Make) -> Iterator[Sample]:
     yield Sample((x, labels, skip), kind="nan")
 
 
-def alignment_of(x: Array, labels: Array, skip: Any) -> Array:
+def alignment_of(x: Array, labels: Array, skip: Array) -> Array:
     y = wide(x)
     steps, n, _ = y.shape
     out = np.full((steps, n, labels.shape[1]), -np.inf)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -109,7 +108,7 @@ def cosine_margin_of(a: Array, b: Array, target: Array, margin: float, reduction
 
 
 def triplets(make: Make) -> Iterator[Sample]:
-    def three(*shape: int) -> tuple[Any, ...]:
+    def three(*shape: int) -> tuple[Array, ...]:
         return make(*shape), make(*shape), make(*shape)
 
     for reduction in REDUCTIONS:

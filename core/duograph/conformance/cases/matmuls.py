@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def definite(make: Make, *shape: int) -> Array:
     return (x @ np.swapaxes(x, -1, -2) + np.eye(shape[-1]) * 1.5).astype(make.dtype.np)
 
 
-def squares(matrix: Any, *rest: Any) -> Samples:
+def squares(matrix: Callable[..., Array], *rest: object) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         yield Sample((matrix(make, 3, 3), *rest))
         yield Sample((matrix(make, 2, 3, 3), *rest))

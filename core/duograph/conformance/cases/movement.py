@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,14 +33,14 @@ def lists(*rows: tuple[Any, ...]) -> Samples:
     return samples
 
 
-def slices(begin: Any, end: Any, strides: Any) -> tuple[slice, ...]:
+def slices(begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> tuple[slice, ...]:
     return tuple(
         slice(b, e if e >= 0 else None, s) if len(range(b, e, s)) else slice(0)
         for b, e, s in zip(begin, end, strides)
     )
 
 
-def strided(x: Array, shape: Any, strides: Any, offset: int) -> Array:
+def strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
     flat = x.reshape(-1)
     out = np.empty(shape, x.dtype)
     for at in np.ndindex(*shape):
@@ -48,12 +48,12 @@ def strided(x: Array, shape: Any, strides: Any, offset: int) -> Array:
     return out
 
 
-def broadcasted(x: Array, shape: Any) -> Array:
+def broadcasted(x: Array, shape: Sequence[int]) -> Array:
     lead = len(shape) - x.ndim
     return np.broadcast_to(x, [x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)])
 
 
-def cut(x: Array, sizes: Any, axis: int = 0) -> Any:
+def cut(x: Array, sizes: Any, axis: int = 0) -> list[Array]:
     at = np.cumsum(sizes)[:-1] if isinstance(sizes, tuple) else range(sizes, x.shape[axis], sizes)
     return np.split(x, at, axis)
 
@@ -70,13 +70,15 @@ def updates(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(3, 3), make.special(3, 1), (0, 2), (3, 3), (1, 1)), kind="nan")
 
 
-def updated(x: Array, v: Array, begin: Any, end: Any, strides: Any) -> Array:
+def updated(
+    x: Array, v: Array, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> Array:
     out = np.array(x)
     out[slices(begin, end, strides)] = v
     return out
 
 
-def grid(*arrays: Any, indexing: Any = "xy") -> Any:
+def grid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:
     return tuple(np.meshgrid(*arrays, indexing=indexing))
 
 

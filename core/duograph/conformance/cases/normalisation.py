@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
 
 def layer_norms(make: Make) -> Iterator[Sample]:
-    rows: list[tuple[str, Any, int]] = [
+    rows: list[tuple[str, tuple[int, ...], int]] = [
         ("normal", (3, 5), 1),
         ("normal", (2, 3, 4), 1),
         ("normal", (2, 3, 4), 2),
@@ -47,7 +46,7 @@ def layer_norms(make: Make) -> Iterator[Sample]:
         yield Sample((x, g, b), {"axis": axis, "eps": 1e-3}, kind, shape != (3, 131))
 
 
-def layer_norm_of(x: Array, gamma: Array, beta: Array, axis: int, eps: float) -> Any:
+def layer_norm_of(x: Array, gamma: Array, beta: Array, axis: int, eps: float) -> tuple[Array, ...]:
     axes = tuple(range(axis, x.ndim))
     y = wide(x)
     mean = y.mean(axes, keepdims=True)
@@ -84,7 +83,7 @@ def optional_norm_of(x: Array, gamma: Array, beta: Array, axis: int, eps: float)
 
 
 def batch_norms(make: Make) -> Iterator[Sample]:
-    rows: list[tuple[str, Any]] = [
+    rows: list[tuple[str, tuple[int, ...]]] = [
         ("normal", (5, 3)), ("normal", (3, 2, 4)), ("normal", (2, 3, 3, 2)), ("empty", (3, 0, 2)),
         ("odd", (7, 5, 11)), ("noncontiguous", (5, 4)), ("nan", (4, 3)),
     ]  # fmt: skip
@@ -193,7 +192,7 @@ def rms_norms(make: Make) -> Iterator[Sample]:
             yield Sample((x, g, 1e-3), kind=sample.kind, grad=sample.grad)
 
 
-def rms_norm_of(x: Array, gamma: Array, eps: float) -> Any:
+def rms_norm_of(x: Array, gamma: Array, eps: float) -> tuple[Array, ...]:
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     rstd = 1 / np.sqrt((wide(x) ** 2).mean(axes, keepdims=True) + eps)
     kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
@@ -234,7 +233,7 @@ def unit_vectors(make: Make) -> Iterator[Sample]:
     yield Sample((make.special(9), (0,), 1e-4), kind="nan")
 
 
-def unit_of(x: Array, axis: Any, epsilon: float) -> Array:
+def unit_of(x: Array, axis: int, epsilon: float) -> Array:
     y = wide(x)
     total = np.maximum((y * y).sum(axis, keepdims=True), epsilon)
     return (y / np.sqrt(total)).astype(x.dtype)

@@ -31,7 +31,7 @@ WHY = "weights are floating"
 ROW, ROWS = np.ones(4, np.float32), np.ones((2, 3), np.float32)
 
 
-def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any) -> Samples:
+def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: object) -> Samples:
     """Return a function that yields test samples of an optimiser step.
 
     The op is `step(param, *slots, grad, *rates)`. A slot is a tensor of the optimiser's state;
@@ -40,7 +40,7 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any)
     """
 
     def samples(make: Make) -> Iterator[Sample]:
-        def call(shape: tuple[int, ...], kind: str = "normal", **extra: Any) -> Sample:
+        def call(shape: tuple[int, ...], kind: str = "normal", **extra: object) -> Sample:
             held = [make(*shape, low=0.1 if i in positive else -1, high=1) for i in range(slots)]
             values = [make(low=0.1, high=0.6) for _ in range(rates)]
             grad = make(*shape) if kind != "nan" else make.special(*shape)
@@ -64,7 +64,7 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any)
 def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
     """Return a test oracle of an optimiser step: a float64 formula, cast to operand dtypes."""
 
-    def oracle(param: Array, *rest: Any, **options: Any) -> tuple[Array, ...]:
+    def oracle(param: Array, *rest: Array, **options: Any) -> tuple[Array, ...]:
         held, (grad, *rates) = rest[:slots], rest[slots:]
         wide = [np.asarray(a, np.float64) for a in (param, *held, grad, *rates)]
         p, g = wide[0], wide[1 + slots]
@@ -159,7 +159,7 @@ def ftrl(p, a, z, g, lr, l1=0.0, l2=0.0, lr_power=-0.5):
 def statistics(make: Make) -> Iterator[Sample]:
     """Yield test samples of the update of moving averages, with a few channels each."""
 
-    def call(shape: tuple[int, ...], kind: str = "normal", **kwargs: Any) -> Sample:
+    def call(shape: tuple[int, ...], kind: str = "normal", **kwargs: object) -> Sample:
         return Sample(tuple(make(*shape, low=0.1, high=1) for _ in range(4)), kwargs, kind)
 
     yield call((6,), keep=0.75, count=8)
@@ -180,7 +180,12 @@ def moving(mean: Array, variance: Array, new_mean: Array, new_variance: Array, k
 
 
 def _case(
-    op: Any, formula: Any, slots: int, rates: int, positive: Any = (), **kwargs: Any
+    op: Any,
+    formula: Callable[..., tuple[Array, ...]],
+    slots: int,
+    rates: int,
+    positive: tuple[int, ...] = (),
+    **kwargs: object,
 ) -> OpCase:
     bad = (ROWS, *[ROWS] * slots, ROW, *[np.float32(0.1).reshape(())] * rates)
     return OpCase(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +20,14 @@ from ...ops.padding import (
 )
 from ..case import CUBE, ROWS, Array, Bad, OpCase, Oracle, Samples, by_shape
 
+if TYPE_CHECKING:
+    from ...dtype import DType
+
 
 def padded(mode: str) -> Oracle:
-    def oracle(x: Array, padding: Any, mode_: Any = None, value: Array | None = None) -> Array:
+    def oracle(
+        x: Array, padding: Sequence[int], mode_: str | None = None, value: Array | None = None
+    ) -> Array:
         pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
         pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
         inner = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape))]
@@ -41,7 +47,7 @@ def padded(mode: str) -> Oracle:
 
 
 def pads(mode: str) -> Samples:
-    rows: list[tuple[Any, ...]] = [
+    rows: list[tuple[object, ...]] = [
         ("normal", (3, 4), (2, 1), mode),
         ("normal", (2, 3, 4), (1, 2, 2, 1), mode),
         ("normal", (3, 5), (-1, 1, 1, -1), mode),
@@ -92,7 +98,7 @@ def shuffles(factor: int, channels: int, side: int) -> Samples:
     )
 
 
-def full(shape: Any, value: Array, dtype: Any) -> Array:
+def full(shape: Sequence[int], value: Array, dtype: DType) -> Array:
     return np.full(shape, np.asarray(value).astype(dtype.np), dtype.np)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ def state(make: Make) -> Array:
     return make.rng.integers(0, 2**32, 4, np.uint32)
 
 
-def drawn(make: Make, *rest: Any) -> Iterator[Sample]:
+def drawn(make: Make, *rest: object) -> Iterator[Sample]:
     """Yield test samples of a random op, one for each kind of output shape and random state."""
     kinds = {(3, 4): "normal", (): "zero_d", (0, 3): "empty", (7, 11, 3): "odd", (1031,): "odd"}
     for shape, kind in kinds.items():

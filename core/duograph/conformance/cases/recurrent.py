@@ -17,10 +17,12 @@ WHY = "gates are floating; each result is a chain of a dozen roundings in half p
 TOL = {float16: 1e-2, bfloat16: 8e-2}
 
 
-def samples(make: Make, gates: int, cell: bool = False, **kwargs: Any) -> Iterator[Sample]:
+def samples(make: Make, gates: int, cell: bool = False, **kwargs: object) -> Iterator[Sample]:
     """Yield test samples of one step of a recurrent layer: n rows with h hidden units."""
 
-    def call(n: int, h: int, kind: str = "normal", bias: bool = True, x: Any = None) -> Sample:
+    def call(
+        n: int, h: int, kind: str = "normal", bias: bool = True, x: Array | None = None
+    ) -> Sample:
         x = make(n, gates * h) if x is None else x
         states = [make(n, h) for _ in range(1 + cell)]
         tail = [make(gates * h)] if bias else []
@@ -39,7 +41,7 @@ def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def _wide(*arrays: Any) -> list[Any]:
+def _wide(*arrays: Array | float) -> list[Any]:
     return [None if a is None else np.asarray(a, np.float64) for a in arrays]
 
 
@@ -52,7 +54,9 @@ def rnn(
     return (np.maximum(out, 0) if relu_gate else np.tanh(out)).astype(x.dtype)
 
 
-def lstm(x: Array, h: Array, c: Array, weight: Array, bias: Array | None = None) -> Any:
+def lstm(
+    x: Array, h: Array, c: Array, weight: Array, bias: Array | None = None
+) -> tuple[Array, ...]:
     """Compute one LSTM time step (Hochreiter and Schmidhuber, 1997) in NumPy, to test against.
 
     Gates are in the order i, f, g, o.

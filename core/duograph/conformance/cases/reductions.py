@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,9 @@ def wide(x: Array) -> Array:
     return np.asarray(x, np.float64) if np.asarray(x).dtype.kind in "fV" else x
 
 
-def primitive(function: Any, distinct: bool = False, empty: bool = True, **options: Any) -> OpCase:
+def primitive(
+    function: Callable[..., object], distinct: bool = False, empty: bool = True, **options: Any
+) -> OpCase:
     samples = reduction(primitive=True, keepdims="keepdims", distinct=distinct, empty=empty)
     bad = [Bad(("text", (0,), False), TypeError, "str")]
     if not empty:
@@ -64,7 +66,7 @@ def primitive(function: Any, distinct: bool = False, empty: bool = True, **optio
 
 
 def along(
-    *, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: Any
+    *, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: object
 ) -> Samples:
     """Return a function that yields test samples of a function of a tensor and one axis."""
 
@@ -132,7 +134,7 @@ def products(make: Make) -> Iterator[Sample]:
         )
 
 
-def scanned(accumulate: Any, neutral: int) -> Oracle:
+def scanned(accumulate: Callable[..., Array], neutral: int) -> Oracle:
     def oracle(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
         dtype = x.dtype
         y = np.flip(wide(x), axis) if reverse else wide(x)
@@ -145,7 +147,7 @@ def scanned(accumulate: Any, neutral: int) -> Oracle:
     return oracle
 
 
-def running(better: Any) -> Oracle:
+def running(better: Callable[..., Array]) -> Oracle:
     def oracle(x: Array, axis: int) -> tuple[Array, ...]:
         values, index = np.array(x), np.zeros(x.shape, np.int64)
         v, at = np.moveaxis(values, axis, 0), np.moveaxis(index, axis, 0)
@@ -181,7 +183,7 @@ def pairs(make: Make) -> Iterator[Sample]:
         yield Sample((x, make(*x.shape)), sample.kwargs, sample.kind, sample.grad)
 
 
-def logsumexp_of(x: Array, axis: Any, keepdims: bool) -> Array:
+def logsumexp_of(x: Array, axis: Sequence[int], keepdims: bool) -> Array:
     y = wide(x)
     if any(y.shape[i] == 0 for i in axis):
         return np.full(y.sum(axis, keepdims=keepdims).shape, -np.inf).astype(x.dtype)
@@ -207,7 +209,7 @@ def norms(make: Make) -> Iterator[Sample]:
             yield Sample((x,), {**sample.kwargs, "p": p}, sample.kind, smooth)
 
 
-def norm_of(x: Array, p: float, axis: Any, keepdims: bool) -> Array:
+def norm_of(x: Array, p: float, axis: Sequence[int], keepdims: bool) -> Array:
     y = np.abs(wide(x))
     if p == float("inf"):
         out = y.max(axis, keepdims=keepdims)
@@ -254,7 +256,7 @@ def clipped(make: Make) -> Iterator[Sample]:
         yield Sample((sample.args[0], limit), sample.kwargs, sample.kind, sample.grad)
 
 
-def clip_of(x: Array, limit: Any, axis: Any) -> Array:
+def clip_of(x: Array, limit: float, axis: Sequence[int] | int | None) -> Array:
     y = wide(x)
     total = np.sqrt((y * y).sum(axis, keepdims=True))
     return (y * (float(limit) / np.maximum(total, float(limit)))).astype(x.dtype)
@@ -272,7 +274,7 @@ def together(make: Make) -> Iterator[Sample]:
         yield Sample(([make.special(9), make(3)], 1.0, None), kind="nan")
 
 
-def clip_together(x: Array, limit: float, size: float | None) -> Any:
+def clip_together(x: Array, limit: float, size: float | None) -> tuple[Array, ...]:
     total = np.sqrt(sum((wide(t) ** 2).sum() for t in x)) if size is None else size
     return tuple((wide(t) * (limit / np.maximum(total, limit))).astype(t.dtype) for t in x)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ...ops.value_sizes import nonzero_by, unique_by, unique_consecutive_by
 from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
-def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
+def ordered(*calls: tuple[object, ...], **kwargs: object) -> Samples:
     """Return a function that yields test samples of a sorting op: distinct elements, ties, NaN."""
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -31,11 +31,11 @@ def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
     return samples
 
 
-def arranged(x: Array, axis: int, descending: bool) -> Any:
+def arranged(x: Array, axis: int, descending: bool) -> Array:
     """Return a stable argsort along an axis computed in NumPy, NaN last, to test against."""
     sign = -1 if descending else 1
 
-    def key(row: Array) -> Any:
+    def key(row: Array) -> list[int]:
         wide = row.astype(np.float64) if row.dtype.kind in "fV" else row.astype(object)
         nan = [bool(v != v) for v in wide]
         return sorted(range(len(row)), key=lambda i: (nan[i], 0 if nan[i] else sign * wide[i], i))
@@ -52,7 +52,7 @@ def sorted_pair(x: Array, axis: int = -1, descending: bool = False) -> tuple[Arr
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
-def top(x: Array, k: int, dim: Any = None, largest: bool = True) -> tuple[Array, ...]:
+def top(x: Array, k: int, dim: int | None = None, largest: bool = True) -> tuple[Array, ...]:
     axis = -1 if dim is None else dim
     order = np.take(arranged(x, axis, largest), np.arange(k), axis)
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
@@ -76,7 +76,7 @@ def bounds(make: Make) -> Iterator[Sample]:
 
 
 def found(x: Array, values: Array, right: bool = False, out_int32: bool = False) -> Array:
-    side: Any = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         kind = np.float32 if x.dtype.kind in "fV" else np.int64
         x, values = x.astype(kind), values.astype(kind)
@@ -112,7 +112,7 @@ def repeated(make: Make) -> Iterator[Sample]:
 
 
 def first_seen(x: Array) -> tuple[Array, ...]:
-    seen: list[Any] = []
+    seen: list[object] = []
     inverse = []
     for v in x.reshape(-1):
         same = [i for i, w in enumerate(seen) if w == v]
@@ -123,7 +123,7 @@ def first_seen(x: Array) -> tuple[Array, ...]:
 
 
 def runs(x: Array, return_inverse: bool = True, return_counts: bool = True) -> tuple[Array, ...]:
-    values: list[Any] = []
+    values: list[object] = []
     inverse: list[int] = []
     counts: list[int] = []
     for v in x.reshape(-1):

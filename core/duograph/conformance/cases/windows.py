@@ -35,7 +35,7 @@ GRAD_TOL = {float16: 1e-1, bfloat16: 1.0, float32: 2e-4}
 WHY = "sums of many products, in whatever order"
 
 # input, weight, stride, padding, dilation, groups
-CONVOLUTIONS: list[tuple[str, Any, Any, Any, Any, Any, int]] = [
+CONVOLUTIONS: list[tuple[str, Ints, Ints, Ints, Pairs, Ints, int]] = [
     ("normal", (2, 3, 6), (4, 3, 3), (1,), ((0, 0),), (1,), 1),
     ("normal", (2, 4, 6), (6, 2, 3), (2,), ((1, 0),), (1,), 2),
     ("normal", (1, 3, 5, 4), (2, 3, 3, 2), (1, 2), ((1, 1), (0, 1)), (2, 1), 1),
@@ -50,7 +50,7 @@ CONVOLUTIONS: list[tuple[str, Any, Any, Any, Any, Any, int]] = [
 ]
 
 
-def shape_after(x: Array, w: Ints, stride: Ints, padding: Pairs, dilation: Ints) -> tuple[int, ...]:
+def shape_after(x: Ints, w: Ints, stride: Ints, padding: Pairs, dilation: Ints) -> tuple[int, ...]:
     sizes = [
         (n + a + b - d * (k - 1) - 1) // s + 1
         for n, k, s, (a, b), d in zip(x[2:], w[2:], stride, padding, dilation)
@@ -204,7 +204,7 @@ def max_pools(make: Make) -> Iterator[Sample]:
         yield Sample((array,), common, kind, kind != "noncontiguous")
 
 
-def last(samples: Any) -> Samples:
+def last(samples: Samples) -> Samples:
     """Convert a function that yields channels-first test samples to one for channels-last."""
 
     def moved(make: Make) -> Iterator[Sample]:
@@ -215,10 +215,10 @@ def last(samples: Any) -> Samples:
     return moved
 
 
-def last_of(oracle: Any) -> Oracle:
+def last_of(oracle: Oracle) -> Oracle:
     """Return a channels-last test oracle that calls a NumPy function for channels-first."""
 
-    def found(x: Array, *others: Any, **attributes: Any) -> Array:
+    def found(x: Array, *others: Array, **attributes: object) -> Array:
         y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)
         return np.moveaxis(y[0] if isinstance(y, tuple) else y, 1, -1)
 
@@ -336,7 +336,7 @@ def avg_pool_grad_of(
 
 def adaptive(distinct: bool) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
-        rows: list[tuple[str, Any, Any]] = [
+        rows: list[tuple[str, Ints, Ints]] = [
             ("normal", (2, 3, 9), (4,)),
             ("normal", (1, 2, 6, 5), (3, 2)),
             ("normal", (1, 1, 4, 3, 5), (2, 3, 2)),

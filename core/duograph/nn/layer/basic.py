@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ... import ops
 from ...common.initializer import HeUniform, Uniform, initializer
@@ -232,10 +231,10 @@ class Identity(Cell):
         [1 2]
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: object) -> object:
         return x
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import Any
+from typing import Any, NoReturn
 
 from ...advice import kind_of
 from ...errors import ArgumentError, IndexRangeError
@@ -149,7 +149,7 @@ class SequentialCell(_Numbered):
         """Return the Cells in the order in which they are called."""
         return list(self._cells.values())
 
-    def construct(self, input_data: Any) -> Any:
+    def construct(self, input_data: object) -> object:
         for cell in self._cells.values():
             input_data = cell(input_data)
         return input_data
@@ -221,7 +221,7 @@ class CellList(_Numbered):
         self._set_order(kept, head)
         return found
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> NoReturn:
         raise NotImplementedError("CellList: cannot be called; call the Cells in it")
 
 
@@ -307,5 +307,5 @@ class CellDict(Cell):
         for key, cell in pairs:
             self[key] = cell
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> NoReturn:
         raise NotImplementedError("CellDict: cannot be called; call the Cells in it")

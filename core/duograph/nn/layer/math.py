@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from ... import ops
 from ...autodiff.transforms import jvp, vjp
@@ -236,11 +235,11 @@ class Jvp(Cell):
         6.0
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., object]) -> None:
         super().__init__()
         self.fn = fn
 
-    def construct(self, *args: Any) -> Any:
+    def construct(self, *args: object) -> object:
         half = math.ceil(len(args) / 2)
         return jvp(self.fn, args[:half], args[half:])
 
@@ -257,11 +256,11 @@ class Vjp(Cell):
         6.0
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., object]) -> None:
         super().__init__()
         self.fn = fn
 
-    def construct(self, *args: Any) -> Any:
+    def construct(self, *args: object) -> object:
         value, pull = vjp(self.fn, *args[:-1])
         sens = args[-1]
         gradients = pull(*(sens if isinstance(sens, tuple) else (sens,)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
 
 from ... import ops
 from ...common.initializer import XavierNormal, XavierUniform, Zero, initializer
@@ -483,7 +482,7 @@ class TransformerDecoder(Cell):
         self.layers = _copies(decoder_layer, num_layers)
         self.norm = norm
 
-    def construct(self, tgt: Tensor, memory: Tensor, *masks: Any, **named: Any) -> Tensor:
+    def construct(self, tgt: Tensor, memory: Tensor, *masks: Tensor, **named: object) -> Tensor:
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, **named)
         return tgt if self.norm is None else self.norm(tgt)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ... import ops
 from ...tensor import Tensor
@@ -26,7 +26,7 @@ __all__ = [
 class _MaxUnpool(Cell):
     """Base class of the max unpooling layers; holds the window of the pooling to be reversed."""
 
-    _unpool: ClassVar[Callable[..., Any]]
+    _unpool: ClassVar[Callable[..., Tensor]]
 
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class MaxUnpool1d(_MaxUnpool):
         [[[0. 2. 0. 4.]]]
     """
 
-    _unpool: ClassVar[Callable[..., Any]] = staticmethod(ops.max_unpool1d)
+    _unpool: ClassVar[Callable[..., Tensor]] = staticmethod(ops.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -91,7 +91,7 @@ class MaxUnpool2d(_MaxUnpool):
            [0. 8.]]]]
     """
 
-    _unpool: ClassVar[Callable[..., Any]] = staticmethod(ops.max_unpool2d)
+    _unpool: ClassVar[Callable[..., Tensor]] = staticmethod(ops.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -114,13 +114,13 @@ class MaxUnpool3d(_MaxUnpool):
         (1, 1, 2, 2, 2)
     """
 
-    _unpool: ClassVar[Callable[..., Any]] = staticmethod(ops.max_unpool3d)
+    _unpool: ClassVar[Callable[..., Tensor]] = staticmethod(ops.max_unpool3d)
 
 
 class _FractionalMaxPool(Cell):
     """Base class of the fractional max pooling layers; holds the window and the output size."""
 
-    _pool: ClassVar[Callable[..., Any]]
+    _pool: ClassVar[Callable[..., Tensor | tuple[Tensor, Tensor]]]
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _FractionalMaxPool(Cell):
         self.return_indices = _check.boolean(type(self).__name__, "return_indices", return_indices)
         self._random_samples = _random_samples
 
-    def construct(self, input: Tensor) -> Any:
+    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return type(self)._pool(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
             self._random_samples,
@@ -165,7 +165,9 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         (1, 1, 2, 2)
     """
 
-    _pool: ClassVar[Callable[..., Any]] = staticmethod(ops.fractional_max_pool2d)
+    _pool: ClassVar[Callable[..., Tensor | tuple[Tensor, Tensor]]] = staticmethod(
+        ops.fractional_max_pool2d
+    )
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
@@ -189,4 +191,6 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         (1, 1, 2, 2, 2)
     """
 
-    _pool: ClassVar[Callable[..., Any]] = staticmethod(ops.fractional_max_pool3d)
+    _pool: ClassVar[Callable[..., Tensor | tuple[Tensor, Tensor]]] = staticmethod(
+        ops.fractional_max_pool3d
+    )

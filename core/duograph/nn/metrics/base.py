@@ -52,7 +52,7 @@ class Metric:
         1
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         explain_methods(cls, "__init__", "update", "eval")
 
@@ -99,7 +99,7 @@ class Metric:
         """Reset the metric: discard the values accumulated from all batches."""
         raise NotImplementedError(f"{type(self).__name__}: has no clear()")
 
-    def eval(self) -> Any:
+    def eval(self) -> object:
         """Return the metric's value over all batches since the last `clear`."""
         raise NotImplementedError(f"{type(self).__name__}: has no eval()")
 
@@ -108,10 +108,10 @@ class Metric:
         raise NotImplementedError(f"{type(self).__name__}: has no update(*inputs)")
 
 
-def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
+def rearrange_inputs(func: Callable[..., object]) -> Callable[..., object]:
     """Decorate `update` to receive its inputs in the order of `set_indexes`."""
 
-    def update(self: Metric, *inputs: Any) -> Any:
+    def update(self: Metric, *inputs: object) -> object:
         chosen = self.indexes
         return func(self, *(inputs if chosen is None else [inputs[i] for i in chosen]))
 

@@ -64,7 +64,7 @@ class Accuracy(EvaluationBase):
         self._correct = 0
         self._total = 0
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._labels(*self._inputs(inputs, 2))
         if self._type == "classification":
             right = y_pred.argmax(1) == y
@@ -89,7 +89,7 @@ class _Counts(EvaluationBase):
         self._predicted = np.zeros(0)
         self._actual = np.zeros(0)
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._labels(*self._inputs(inputs, 2))
         classes = y_pred.shape[1]
         if self._type == "classification":
@@ -218,7 +218,7 @@ class TopKCategoricalAccuracy(Metric):
         self._correct = 0
         self._total = 0
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._inputs(inputs, 2)
         if y_pred.ndim == y.ndim and y_pred.shape == y.shape:
             y = y.argmax(1)
@@ -301,7 +301,7 @@ class ConfusionMatrix(Metric):
         self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
         self._seen = False
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._inputs(inputs, 2)
         if y_pred.ndim == y.ndim + 1:
             y_pred = y_pred.argmax(1)
@@ -358,7 +358,7 @@ class Perplexity(Metric):
         self._sum = 0.0
         self._count = 0
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         preds, labels = (self._convert_data(x) for x in inputs)
         rows = preds.reshape(-1, preds.shape[-1])
         flat = labels.reshape(-1)
@@ -403,7 +403,7 @@ class ROC(Metric):
         self._scores: list[Array] = []
         self._labels_seen: list[Array] = []
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._inputs(inputs, 2)
         if self.class_num > 1:
             check_labels("ROC.update", y, self.class_num)
@@ -480,7 +480,7 @@ class Dice(Metric):
         self._sum = 0.0
         self._samples = 0
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._inputs(inputs, 2)
         if y_pred.shape != y.shape:
             raise ArgumentValueError(

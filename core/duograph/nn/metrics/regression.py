@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import ArgumentValueError, ShapeError
@@ -40,7 +38,7 @@ class Loss(Metric):
         self._sum = 0.0
         self._count = 0
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         (loss,) = self._inputs(inputs, 1)
         if loss.size != 1:
             raise ArgumentValueError(f"Loss.update: got shape {loss.shape}; wanted one number")
@@ -70,7 +68,7 @@ class _Distance(Metric):
     def _error(self, y_pred: Array, y: Array) -> float:
         raise NotImplementedError
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         y_pred, y = self._inputs(inputs, 2)
         self._sum += self._error(y_pred, y.reshape(y_pred.shape))
         self._samples += y.shape[0]

@@ -23,7 +23,7 @@ from .classification import no_batches_error
 __all__ = ["BleuScore", "ConfusionMatrixMetric", "OcclusionSensitivity"]
 
 
-def _ngrams(words: Sequence[Any], longest: int) -> collections.Counter[tuple[Any, ...]]:
+def _ngrams(words: Sequence[object], longest: int) -> collections.Counter[tuple[object, ...]]:
     """Count each sequence of 1 to `longest` consecutive words; return a Counter of word tuples."""
     return collections.Counter(
         tuple(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)
@@ -83,7 +83,7 @@ class BleuScore(Metric):
             self._length += len(words)
             self._wanted += len(min(known, key=lambda ref: abs(len(words) - len(ref))))
             own = _ngrams(words, self.n_gram)
-            allowed: collections.Counter[tuple[Any, ...]] = collections.Counter()
+            allowed: collections.Counter[tuple[object, ...]] = collections.Counter()
             for reference in known:
                 allowed |= _ngrams(reference, self.n_gram)
             for gram, count in own.items():

@@ -6,8 +6,6 @@ square.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
@@ -62,7 +60,7 @@ class _SurfaceMetric(Metric):
     def clear(self) -> None:
         self._points: tuple[Array, Array] | None = None
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: object) -> None:
         """Replace the stored surfaces by those of a prediction, a label and the class to compare.
 
         Raises:

@@ -37,7 +37,7 @@ def names() -> list[str]:
 
 
 @explaining
-def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
+def get_metric_fn(name: str, *args: object, **kwargs: object) -> Metric:
     """Create a metric by name (`mindspore.train.get_metric_fn`).
 
     Raises:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import ops
 from ...errors import ArgumentError
 from ...option_checks import check_options
@@ -83,7 +81,7 @@ class Adam(_BiasCorrected):
         weight_decay: Decay = 0.0,
         loss_scale: float = 1.0,
         use_amsgrad: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         _betas("Adam", beta1, beta2, eps)

@@ -303,7 +303,7 @@ class Optimizer(Cell):
                 return found.learning_rate if isinstance(found, _IteratorLearningRate) else found
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
-    def get_weight_decay(self) -> Any:
+    def get_weight_decay(self) -> DecayNow:
         """Return this step's weight decay: a Tensor, or a tuple with one per Parameter."""
         decay = self._decay_now()
         several = decay if isinstance(decay, tuple) else (decay,)
@@ -340,7 +340,7 @@ class Optimizer(Cell):
             return tuple(gradients)
         return tuple(g * self.reciprocal_scale for g in gradients)
 
-    def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Tensor, ...]:
         """Subtract the mean over all axes but the first, in the groups with grad_centralization."""
         centralized = self.grad_centralization
         if not isinstance(centralized, tuple):
@@ -350,7 +350,7 @@ class Optimizer(Cell):
             for g, centre in zip(gradients, centralized, strict=True)
         )
 
-    def broadcast_params(self, optim_result: Any) -> Any:
+    def broadcast_params(self, optim_result: object) -> object:
         """Return the updated Parameters; one device has all of them."""
         return optim_result
 
@@ -358,14 +358,14 @@ class Optimizer(Cell):
         """Return whether a learning rate or weight decay is computed from the step's number."""
         return self.dynamic_lr or self.dynamic_weight_decay
 
-    def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def _grad_sparse_indices_deduplicate(self, gradients: Gradients) -> Gradients:
         """Return the gradients unchanged.
 
         MindSpore's method merges equal indices of sparse gradients; here all gradients are dense.
         """
         return gradients
 
-    def flatten_gradients(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def flatten_gradients(self, gradients: Gradients) -> Gradients:
         """Return the gradients unchanged; this optimiser does not flatten weights."""
         return gradients
 

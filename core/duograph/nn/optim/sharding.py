@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from ...context import get_auto_parallel_context
 from ...errors import ArgumentValueError, UnsupportedOpError
@@ -129,7 +128,7 @@ def sharding_of(owner: str, parameters: Sequence[Parameter], needs_whole: str) -
             "its state among ranks; wanted False, or another optimiser such as Momentum, Adam, "
             "AdamWeightDecay or Lamb"
         )
-    config: dict[str, Any] = get_auto_parallel_context("parallel_optimizer_config") or {}
+    config: dict[str, int] = get_auto_parallel_context("parallel_optimizer_config") or {}
     least = 1024 * config.get("parallel_optimizer_threshold", THRESHOLD)
     if config.get("optimizer_weight_shard_size", -1) not in (-1, own.size):
         raise ArgumentValueError(

@@ -99,7 +99,7 @@ class Bijector(Cell):
         return self._dtype
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The arguments of the constructor, with the parameters in ``param_dict``."""
         return self._parameters
 
@@ -170,35 +170,35 @@ class Bijector(Cell):
         """Return the shape of the result for a value of this shape."""
         return common_shape(self._name, [tuple(shape), self._batch_shape or ()])
 
-    def _apply(self, function: str, value: object, *args: Any, **kwargs: Any) -> Tensor:
+    def _apply(self, function: str, value: object, *args: Value, **kwargs: Value) -> Tensor:
         formula = getattr(self, f"_{function}", None)
         if formula is None:
             raise NotImplementedError(f"{function} is not implemented for {self._name}")
         return formula(self._check_value_dtype(value), *args, **kwargs)
 
-    def forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the result of the bijector for each element of `value`, a floating Tensor."""
         return self._apply("forward", value, *args, **kwargs)
 
-    def inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def inverse(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the number for which the bijector has the result `value`, by element."""
         return self._apply("inverse", value, *args, **kwargs)
 
-    def forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def forward_log_jacobian(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of the absolute derivative of `forward` at `value`."""
         return self._apply("forward_log_jacobian", value, *args, **kwargs)
 
-    def inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def inverse_log_jacobian(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of the absolute derivative of `inverse` at `value`."""
         return self._apply("inverse_log_jacobian", value, *args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """Transform a distribution, or call the function whose name is given."""
         if args and isinstance(args[0], Distribution):
             return TransformedDistribution(self, args[0])
         return super().__call__(*args, **kwargs)
 
-    def construct(self, name: str, *args: Any, **kwargs: Any) -> Tensor:
+    def construct(self, name: str, *args: object, **kwargs: object) -> Tensor:
         """Call the function of that name.
 
         Raises:

@@ -7,7 +7,7 @@ values and dispatches names; it never computes a formula of one distribution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ... import ops
@@ -106,12 +106,12 @@ class Distribution(Cell):
     _whole: ClassVar[bool] = False  # values are whole numbers: they are cast to the parameters'
 
     def __init__(
-        self, seed: int | None, dtype: DTypeLike, name: str, param: dict[str, Any]
+        self, seed: int | None, dtype: DTypeLike, name: str, param: Mapping[str, Any]
     ) -> None:
         super().__init__()
         self._name = _check.instance(type(self).__name__, "name", name, str)
         self._seed = 0 if seed is None else _check.non_negative_int(name, "seed", seed)
-        self._dtype: Any = dtype
+        self._dtype: DTypeLike = dtype
         self._parameters = {
             key: value
             for key, value in param.items()
@@ -144,7 +144,7 @@ class Distribution(Cell):
         return self._name
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DTypeLike:
         """Dtype of the samples."""
         return self._dtype
 
@@ -154,7 +154,7 @@ class Distribution(Cell):
         return self._seed
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The arguments of the constructor, with the parameters in ``param_dict``."""
         return self._parameters
 
@@ -201,7 +201,7 @@ class Distribution(Cell):
             )
         return value
 
-    def _check_param_type(self, *args: Any) -> Any:
+    def _check_param_type(self, *args: object) -> object:
         """Return the parameters of one call, broadcast to one shape; None stands for the default.
 
         Returns:
@@ -231,7 +231,9 @@ class Distribution(Cell):
         """Return the argument of a call as a Tensor cast to the dtype of the parameters."""
         return self._check_value(value, name).astype(self.parameter_type)
 
-    def _ordered(self, function: str, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    def _ordered(
+        self, function: str, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> list[Any]:
         """Return a call's parameters as a list in the constructor's order; None means the default.
 
         They come by position (`args`) or name (`kwargs`); `function` is the called function in
@@ -254,14 +256,14 @@ class Distribution(Cell):
         return found
 
     def _resolved(
-        self, function: str, args: Sequence[Any], kwargs: dict[str, Any]
+        self, function: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Tensor, ...]:
         """Return the parameters of one call, defaults filled in, as Tensors of one shape."""
         found = self._check_param_type(*self._ordered(function, args, kwargs))
         return found if isinstance(found, tuple) else (found,)
 
     def _evaluate(
-        self, function: str, rules: _Rules, args: Sequence[Any], kwargs: dict[str, Any]
+        self, function: str, rules: _Rules, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Any:
         """Compute `function`, such as "prob", by its formula ``_prob``, or from another formula.
 
@@ -277,64 +279,64 @@ class Distribution(Cell):
                 return transform(formula(*args, **kwargs))
         raise MissingFunctionError(f"{function} is not implemented for {self._name} distribution.")
 
-    def _of_value(self, function: str, value: object, *args: Any, **kwargs: Any) -> Any:
+    def _of_value(self, function: str, value: object, *args: object, **kwargs: object) -> Any:
         if self.parameter_names:
             args, kwargs = self._resolved(function, args, kwargs), {}
             cast = self.parameter_type if self._whole else self._dtype
             value = self._check_value(value, "value").astype(cast)
         return self._evaluate(function, _OF_VALUES[function], (value, *args), kwargs)
 
-    def _of_distribution(self, function: str, *args: Any, **kwargs: Any) -> Any:
+    def _of_distribution(self, function: str, *args: object, **kwargs: object) -> Any:
         if self.parameter_names:
             args, kwargs = self._resolved(function, args, kwargs), {}
         return self._evaluate(function, _OF_DISTRIBUTIONS[function], args, kwargs)
 
-    def prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def prob(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the probability density, or for whole numbers the probability, of `value`."""
         return self._of_value("prob", value, *args, **kwargs)
 
-    def log_prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def log_prob(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of `prob`."""
         return self._of_value("log_prob", value, *args, **kwargs)
 
-    def cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def cdf(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the probability of numbers up to `value`."""
         return self._of_value("cdf", value, *args, **kwargs)
 
-    def log_cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def log_cdf(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of `cdf`."""
         return self._of_value("log_cdf", value, *args, **kwargs)
 
-    def survival_function(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def survival_function(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the probability of numbers greater than `value`."""
         return self._of_value("survival_function", value, *args, **kwargs)
 
-    def log_survival(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def log_survival(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
         """Return the logarithm of `survival_function`."""
         return self._of_value("log_survival", value, *args, **kwargs)
 
-    def mean(self, *args: Any, **kwargs: Any) -> Tensor:
+    def mean(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the mean."""
         return self._of_distribution("mean", *args, **kwargs)
 
-    def mode(self, *args: Any, **kwargs: Any) -> Tensor:
+    def mode(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the value of the highest probability or density."""
         return self._of_distribution("mode", *args, **kwargs)
 
-    def sd(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sd(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the standard deviation."""
         return self._of_distribution("sd", *args, **kwargs)
 
-    def var(self, *args: Any, **kwargs: Any) -> Tensor:
+    def var(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the variance."""
         return self._of_distribution("var", *args, **kwargs)
 
-    def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
+    def entropy(self, *args: Value, **kwargs: Value) -> Tensor:
         """Return the entropy, in nats."""
         return self._of_distribution("entropy", *args, **kwargs)
 
     def _split(
-        self, function: str, dist: object, args: Sequence[Any], kwargs: dict[str, Any]
+        self, function: str, dist: object, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[list[Tensor], tuple[Tensor, ...]]:
         """Split the arguments of `kl_loss` or `cross_entropy` of this distribution a from b.
 
@@ -352,7 +354,7 @@ class Distribution(Cell):
         other = [self._parameter(v, key) for v, key in zip(listed, keywords, strict=True)]
         return other, self._resolved(function, args[len(keywords) :], rest)
 
-    def kl_loss(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
+    def kl_loss(self, dist: str, *args: Value, **kwargs: Value) -> Tensor:
         """Return the Kullback-Leibler divergence KL(a||b) of this distribution a from b, in nats.
 
         Args:
@@ -372,7 +374,7 @@ class Distribution(Cell):
         other, own = self._split("kl_loss", dist, args, kwargs)
         return formula(dist, *other, *own)
 
-    def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
+    def cross_entropy(self, dist: str, *args: Value, **kwargs: Value) -> Tensor:
         """Return the cross entropy H(a, b) = H(a) + KL(a||b), in nats; arguments as `kl_loss`."""
         formula = getattr(self, "_cross_entropy", None)
         if formula is not None:
@@ -383,7 +385,7 @@ class Distribution(Cell):
         own = self._split("cross_entropy", dist, args, kwargs)[1] if self.parameter_names else ()
         return self.entropy(*own) + divergence
 
-    def sample(self, shape: tuple[int, ...] = (), *args: Any, **kwargs: Any) -> Tensor:
+    def sample(self, shape: tuple[int, ...] = (), *args: object, **kwargs: object) -> Tensor:
         """Return random numbers of `shape` followed by the shape of the parameters.
 
         Raises:
@@ -396,7 +398,7 @@ class Distribution(Cell):
         found = self._evaluate("sample", (), (shape, *args), kwargs)
         return found.astype(self._dtype)
 
-    def get_dist_args(self, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
+    def get_dist_args(self, *args: Value, **kwargs: Value) -> tuple[Tensor | None, ...]:
         """Return the parameters: those given here, and the constructor's for the others."""
         given = self._ordered("get_dist_args", args, kwargs)
         for value, name in zip(given, self.parameter_names, strict=True):
@@ -412,7 +414,7 @@ class Distribution(Cell):
         kinds = [c for c in type(self).__mro__ if c.__module__.startswith(f"{_PACKAGE}.")]
         return type(self).__name__ if kinds[0] is Distribution else kinds[0].__name__
 
-    def construct(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def construct(self, name: str, *args: object, **kwargs: object) -> Any:
         """Call the function of that name.
 
         Raises:

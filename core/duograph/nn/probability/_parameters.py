@@ -6,8 +6,8 @@ inside a computation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ __all__ = ["Value", "as_parameter", "check_positive", "check_probability", "chec
            "common_shape", "number_text", "parameter_dtype", "values_of"]  # fmt: skip
 
 # what a parameter may be: number, list, array, Tensor or Parameter
-Value: TypeAlias = "float | list[Any] | Array | Tensor | None"
+Value: TypeAlias = "float | Sequence[object] | Array | Tensor | None"
 
 
 def checked_dtype(owner: str, dtype: DTypeLike, whole: bool = False) -> DType:

@@ -106,7 +106,7 @@ class ForwardValueAndGrad(Cell):
 
     def __init__(
         self,
-        network: Callable[..., Any],
+        network: Callable[..., object],
         weights: ParameterTuple | Sequence[Parameter] | Parameter | None = None,
         get_all: bool = False,
         get_by_list: bool = False,
@@ -127,7 +127,7 @@ class ForwardValueAndGrad(Cell):
         self.weights = weights
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> object:
         n = len(inputs) - (1 if self.sens_param else 0)
         tensors = tuple(i for i in range(n) if isinstance(inputs[i], Tensor))
         position = tensors if self.get_all else None if self.get_by_list else tensors[0]
@@ -156,7 +156,7 @@ class WithGradCell(Cell):
         self.sens = sens
         self._with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> object:
         operation = GradOperation(get_by_list=True, sens_param=self.sens is not None)
         extra = () if self.sens is None else (self.sens,)
         return operation(self._with_loss, self.weights)(*inputs, *extra)
@@ -214,7 +214,7 @@ class TrainOneStepCell(Cell):
         self.grad_reducer: Cell = Identity() if reducer is None else reducer
         self.return_grad = return_grad
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> object:
         reducer, sharding = self.grad_reducer, self._optimizer_sharding()
         if not isinstance(reducer, DistributedGradReducer):
             loss, grads = self._value_and_grad(inputs)
@@ -231,7 +231,7 @@ class TrainOneStepCell(Cell):
             return loss, {p.name: g for p, g in zip(self.weights, grads, strict=True)}
         return loss
 
-    def _value_and_grad(self, inputs: tuple[Any, ...]) -> Any:
+    def _value_and_grad(self, inputs: tuple[object, ...]) -> Any:
         if self.sens == 1.0:
             return value_and_grad(self.network, None, self.weights)(*inputs)
         return value_and_grad(self.network, None, self.weights, sens_param=True)(

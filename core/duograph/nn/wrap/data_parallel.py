@@ -89,10 +89,10 @@ class DistributedGradReducer(Cell):
         self.mean = bool(get_auto_parallel_context("gradients_mean")) if mean is None else mean
         self.degree = self.size if degree is None else degree
 
-    def construct(self, grads: Any) -> Any:
+    def construct(self, grads: Sequence[Tensor]) -> Sequence[Tensor]:
         if self.size == 1:
             return grads
-        found: list[Any] = []
+        found: list[Tensor] = []
         for bucket in buckets(grads):
             found += self._whole(bucket)
         return self.scaled(found)

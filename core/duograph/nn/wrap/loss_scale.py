@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ... import ops
 from ...autodiff.transforms import value_and_grad
@@ -167,7 +167,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         object.__setattr__(self, "is_tensor_scale", not isinstance(scale_sense, Cell))
         self.scale_sense = Parameter(first, name="scale_sense", requires_grad=False)
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> object:
         scale = self.scale_sense.value().reshape(())
         loss, grads = value_and_grad(
             lambda *xs: self._scaled(scale, *xs), None, self.weights, has_aux=True
@@ -180,7 +180,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             self.optimizer(grads)
         return loss, overflow, self.scale_sense.value()
 
-    def _scaled(self, scale: Tensor, *inputs: Any) -> tuple[Tensor, Tensor]:
+    def _scaled(self, scale: Tensor, *inputs: object) -> tuple[Tensor, Tensor]:
         """Run the network; return (loss times `scale`, loss)."""
         loss = self.network(*inputs)
         return loss * scale.astype(loss.dtype), loss

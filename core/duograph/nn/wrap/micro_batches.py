@@ -5,8 +5,6 @@ User code constructs them. One process runs the parts one after the other.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import ArgumentValueError
 from ...option_checks import check_options
 from ...tensor import Tensor
@@ -25,7 +23,7 @@ class _Parts(Cell):
         self.network = _check.instance(owner, "network", network, Cell)
         self.micro_size = _check.positive_int(owner, name, count)
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: object) -> object:
         count = self.micro_size
         for value in inputs:
             if isinstance(value, Tensor) and (not value.ndim or value.shape[0] % count):
@@ -39,7 +37,7 @@ class _Parts(Cell):
         return found
 
 
-def _part(value: Any, i: int, count: int) -> Any:
+def _part(value: object, i: int, count: int) -> object:
     """Return part number `i` of a Tensor along its first axis; other values stay."""
     if not isinstance(value, Tensor):
         return value

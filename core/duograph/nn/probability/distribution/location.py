@@ -6,7 +6,7 @@ Users call them through the functions of `Distribution`, which resolves the para
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .... import ops
 from ....dtype import float32
@@ -268,13 +268,13 @@ class Cauchy(FormulaDistribution):
     def _undefined(self, what: str) -> NoReturn:
         raise ArgumentValueError(f"{what} is undefined for Cauchy distribution.")
 
-    def _mean(self, *_: Any) -> NoReturn:
+    def _mean(self, *_: object) -> NoReturn:
         self._undefined("mean")
 
-    def _sd(self, *_: Any) -> NoReturn:
+    def _sd(self, *_: object) -> NoReturn:
         self._undefined("standard deviation")
 
-    def _var(self, *_: Any) -> NoReturn:
+    def _var(self, *_: object) -> NoReturn:
         self._undefined("variance")
 
     def _mode(self, loc: Tensor, scale: Tensor) -> Tensor:
