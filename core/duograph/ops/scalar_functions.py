@@ -38,7 +38,7 @@ def _of_two(name: str, symbol: str, function: Callable[[Any, Any], Any]) -> Call
         return function(x, y)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{symbol}` of two Python numbers (`mindspore.ops.{name}`)."
+    call.__doc__ = f"Return `{symbol}` for two Python numbers (`mindspore.ops.{name}`)."
     return call
 
 
