@@ -20,8 +20,8 @@ from .sources import text
 
 __all__ = ["launch_of", "uses_tf32"]
 
-# Threads that a multiprocessor must have registers for: with tensor cores and both operands in
-# memory (128 registers each), and otherwise (168 in small blocks; larger ones may have more).
+# The threads for which a multiprocessor must have registers: with tensor cores and both operands in
+# memory (128 registers a thread), and otherwise (168 in small blocks; larger blocks may have more).
 RESIDENT, RESIDENT_OTHERS = 512, 384
 
 

@@ -27,8 +27,8 @@ from .tape import Node, Output, edge_of, fitted, handle_of
 
 __all__ = ["GraphPlan", "OwnResult", "PythonPlan", "without_rule", "zeros_on"]
 
-# A lowered backward graph, the derivative that it belongs to, and which of the node's residuals it
-# takes (None: all).
+# A linearization, its lowered backward graph, and the positions of the residuals that this takes
+# among those of the node (None: all).
 Prepared: TypeAlias = "tuple[Linearized, Executable, tuple[int, ...] | None]"
 
 
@@ -112,9 +112,15 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
-    # The derivative and its lowered backward graph for the results with cotangents (`present`) and
-    # the operands with sums to continue (`summed`), cached.
     def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
+        """Return (linearization, lowered backward graph, residuals) for some cotangents, cached.
+
+        The residuals are given as positions among those of `full`; None stands for all of them.
+
+        Args:
+            present: for each result, whether it has a cotangent.
+            summed: for each operand, whether the backward graph adds to a sum of cotangents.
+        """
         found = self._prepared_by_mask.get((present, summed))
         if found is None:
             pick: tuple[int, ...] | None
@@ -175,8 +181,13 @@ class GraphPlan:
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
 
-    # A residual as a tensor that an enclosing derivative can record.
     def _as_tensor(self, node: Node, residual: Any, type_: ValueType) -> Tensor:
+        """Return a residual as a Tensor whose use an enclosing derivative can record.
+
+        Args:
+            node: the tape node that stores the residual.
+            type_: type of the residual, which is needed for a buffer handle.
+        """
         if isinstance(residual, OwnResult):
             made = Tensor._make(residual.type, residual._buf)
             made._edge = node if residual.index is None else Output(node, residual.index)

@@ -92,10 +92,10 @@ class Entry:
         return self.spec is not None and self.spec.seam_version[0] != SEAM_VERSION[0]
 
 
-# Check what else a plugin module brings (ops, rules, decompositions), and return the function that
-# takes it in. The op table installs it.
+# Functions that check a plugin module's ops, rules and decompositions, and return a function that
+# registers them. The op table adds one.
 on_plugin: list[Callable[[Any], Callable[[], None]]] = []
-# Return what is wrong with a backend that was made, or None. The op table installs a check.
+# Functions that return what is wrong with a new backend, or None. The op table adds one.
 on_backend: list[Callable[[Backend], str | None]] = []
 # Discard what was prepared by backends, because one of them is gone. The op table installs it.
 on_unregistered: list[Callable[[], None]] = []
@@ -106,7 +106,7 @@ _manager: pluggy.PluginManager | None = None
 _loading: pluggy.PluginManager | None = None
 _entries: dict[str, Entry] = {}
 _aliases: dict[str, str] = {}
-# Texts of warnings that are due when all plugins are loaded.
+# Texts of warnings that are issued after all plugins are loaded.
 _reports: list[str] = []
 _lock = new_lock()
 _default: Device | None = None
@@ -121,7 +121,7 @@ def _load() -> pluggy.PluginManager:
     if _manager is not None:
         return _manager
     with _lock, importing:
-        found = _manager or _loading  # the latter when a plugin asks for devices while it is loaded
+        found = _manager or _loading  # `_loading`: a plugin asks for devices while it is loaded
         if found is not None:
             return found
         manager = _loading = pluggy.PluginManager(hookspecs.PROJECT)

@@ -47,18 +47,18 @@ from .signature import check_signature
 
 __all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
 
-# The level of functions that ask for none; where a backend has no compiler they run at O0.
+# The jit level where none is set; on a backend without a compiler, functions run at O0.
 DEFAULT_LEVEL = "O1"
 
 CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fallbacks seconds")
 
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
-# What collected functions have counted, so that the sums of `jit_stats` never fall.
+# Counts of functions that were garbage-collected, so that the sums of `jit_stats` never decrease.
 _collected: dict[str, float] = dict.fromkeys(
     ("compiles", "hits", "fallbacks", "seconds", "specialised"), 0
 )
 _new = object.__new__
-# What the fast route finds for arguments without a program: no settings version is None.
+# Entry of the fast route for arguments without a program; no settings version is equal to None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
 
 
@@ -88,7 +88,7 @@ class JitFunction:
         dynamic: when sizes become symbolic; see `jit`.
     """
 
-    # attributes that change with each call; a function that calls this one does not depend on them
+    # attributes that calls change; a compiled function that calls this one must not capture them
     counts = frozenset(("_misses", "_hits", "_fallbacks", "_seconds", "_specialised", "_method"))
 
     _misses = 0
@@ -112,9 +112,9 @@ class JitFunction:
         self.config = config
         self._strict = strict
         self._input_signature = input_signature
-        self._backend = backend  # the name of the device to run on; "" is that of the arguments
+        self._backend = backend  # name of the device; \"\" means that of the arguments
         self.dynamic = dynamic
-        self._target = target  # a Cell, or a callable object, that is called instead
+        self._target = target  # a Cell or callable object that is called instead of `function`
         self._own = ProgramCache()
         self._fast = self._own.fast
         # all caches, those of the receivers of a method included
@@ -165,7 +165,7 @@ class JitFunction:
                         made._type = type_
                         return made
             except (AttributeError, TypeError, IndexRangeError, StateChanged):
-                pass  # the long route says where in the source an index was out of range
+                pass  # the long route repeats the call, so that the error has the source line
         try:
             return self.long_call(args, kwargs)
         except Exception as error:
@@ -185,13 +185,13 @@ class JitFunction:
                 forget_marks(error)
             if known:
                 hide_own_frames(error, located=True)
-                if sys.version_info < (3, 11):  # there `raise` alone brings them back
+                if sys.version_info < (3, 11):  # a bare `raise` adds the hidden frames again
                     raise error
             raise
 
     def _call(self, args: Args, kwargs: Kwargs) -> Value:
         builder = staged_builder()
-        if builder is not None:  # another function is being compiled: become part of its graph
+        if builder is not None:  # another function is being compiled: add the call to its graph
             target = self.function if self._target is None else self._target
             builder.evaluation.check_device(self._device(), f"a call of {self._name} with backend")
             return builder.evaluation.call(target, args, kwargs)

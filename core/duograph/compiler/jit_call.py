@@ -144,10 +144,10 @@ class JitCall:
                         shared,
                     )
             except (UnsupportedSyntaxError, NeedsValue) as error:
-                # line by line a rank would see its own parts only
+                # divided among ranks, Python code would see only this rank's parts of the tensors
                 if strict or isinstance(error, RefusedError) or dividing() is not None:
                     raise
-                if isinstance(error, AliasedError):  # only with these objects
+                if isinstance(error, AliasedError):  # other objects may be compiled
                     cache.aliased = True
                     self.key = self.key.of_objects(self.slots)
                 entry = Interpreted(str(error))

@@ -233,7 +233,8 @@ def _is_numeric(value: Value) -> bool:
 
 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)
-# Types of Python without a public name: iterators and views of containers, by what they become.
+# Names of Python's iterators and views of containers, which have no public type, that are returned
+# as a tuple, and as a list.
 _AS_TUPLE = ("tuple_iterator", "dict_keys", "dict_values")
 _AS_LIST = ("list_iterator", "generator", "dict_items")
 _MAX_DEPTH = 50
