@@ -7,7 +7,6 @@ evaluates source or runs kernels.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import copy
 import functools
@@ -16,6 +15,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ..context import STRICT, settings
 from ..errors import (
@@ -50,7 +50,27 @@ __all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
 # The jit level where none is set; on a backend without a compiler, functions run at O0.
 DEFAULT_LEVEL = "O1"
 
-CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fallbacks seconds")
+
+class CacheInfo(NamedTuple):
+    """Counts of one compiled function since it was created (`f.cache_info()`).
+
+    Attributes:
+        hits: number of calls for which the cache had a program.
+        misses: number of compilations.
+        maxsize: largest number of signatures whose programs the cache keeps.
+        currsize: number of signatures in the cache.
+        fallbacks: number of calls that ran line by line because the function, or its derivative,
+            could not be compiled.
+        seconds: time spent on compiling.
+    """
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+    fallbacks: int
+    seconds: float
+
 
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 # Counts of functions that were garbage-collected, so that the sums of `jit_stats` never decrease.
@@ -112,7 +132,7 @@ class JitFunction:
         self.config = config
         self._strict = strict
         self._input_signature = input_signature
-        self._backend = backend  # name of the device; \"\" means that of the arguments
+        self._backend = backend  # name of the device; "" means that of the arguments
         self.dynamic = dynamic
         self._target = target  # a Cell or callable object that is called instead of `function`
         self._own = ProgramCache()
@@ -213,6 +233,7 @@ class JitFunction:
         if not call.compiled and isinstance(entry, Compiled):
             self._hits += 1
         if isinstance(entry, Interpreted):
+            self._fallbacks += 1
             return self._line_by_line(args, kwargs)
         entry.program.hits += 1
         if runtime_state.derivatives and entry.recorded.is_recorded(slots.leaves):
@@ -287,9 +308,9 @@ class JitFunction:
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
-            self._fallbacks += 1
             if self.strict():
                 raise
+            self._fallbacks += 1
             said = f"runs line by line under a derivative: {error}"
             if said not in self._reasons:
                 self._reasons.add(said)
@@ -401,9 +422,11 @@ class JitFunction:
     # ---- questions ----------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
-        """Return how the program cache was used: hits, misses (compilations), limit, size.
+        """Return counts of how the program cache was used, as a named tuple.
 
-        Also counts the calls that ran line by line, and the seconds spent on compiling.
+        Its items are: hits, misses (compilations), maxsize (the limit of the cache), currsize
+        (entries), fallbacks (calls that ran line by line because the function, or its derivative,
+        could not be compiled) and the seconds spent on compiling.
         """
         kept = sum(len(cache.entries) for cache in list(self._caches))
         return CacheInfo(self._hits, self._misses, LIMIT, kept, self._fallbacks, self._seconds)
@@ -551,8 +574,12 @@ def _plain_tensors(args: Args) -> bool:
 
 
 def jit_stats() -> dict[str, Value]:
-    """Sums over all compiled functions: compilations, programs that were made of a program for
-    many sizes (`specialised`), hits, functions that run line by line, seconds, newest reasons.
+    """Return sums over all compiled functions, as a dict.
+
+    They are the numbers of compilations, of programs that were made from a program for many sizes
+    (`specialised`), of calls that found a program (`hits`), and of calls that ran line by line
+    because their function could not be compiled (`fallbacks`); the seconds spent on compiling; and
+    the newest reasons for compilations and fallbacks.
 
     Examples:
         >>> import duograph as ms

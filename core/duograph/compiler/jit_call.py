@@ -151,7 +151,6 @@ class JitCall:
                     cache.aliased = True
                     self.key = self.key.of_objects(self.slots)
                 entry = Interpreted(str(error))
-                function._fallbacks += 1
                 function._reasons.add(f"runs line by line: {error}")
                 warnings.warn(
                     f"{function._name} runs line by line, not compiled: {error}",
