@@ -127,7 +127,7 @@ def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) ->
         f"const T *{label};",
         *[f"{member};" for member in members],
         *[f"ix {name};" for name, _ in of_matrix],
-        f"DG_METHOD void enter(ix number) {{ "
+        "DG_METHOD void enter(ix number) { "
         f"{' '.join(f'{name} = {value};' for name, value in of_matrix)} }}",
     ]
     for kind, values in (("line", of_line), ("deep", of_deep)):

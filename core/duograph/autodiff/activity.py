@@ -61,8 +61,8 @@ def lost_in_bprop(name: str) -> GradientError:
     """
     return GradientError(
         f"{name}: the function uses a Tensor or Parameter that is being differentiated and is not "
-        f"an input, so that its bprop has no gradient for it; wanted it as an input, or "
-        f"ops.stop_gradient"
+        "an input, so that its bprop has no gradient for it; wanted it as an input, or "
+        "ops.stop_gradient"
     )
 
 

@@ -74,7 +74,7 @@ def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[s
     which = f"{name}[{found.operand}]" if op.variadic else name
     raise GradientError(
         f"{op.name}: its gradient rule is wrong for the operand {which!r}: it gave {found} "
-        f"(set_context(debug=True) compares registered rules)"
+        "(set_context(debug=True) compares registered rules)"
     )
 
 

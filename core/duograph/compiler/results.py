@@ -390,7 +390,7 @@ class _TemplateMaker:
             raise UnsupportedSyntaxError(
                 f"return: got the function {value.__name__}, which the compiled function defines; "
                 "wanted Tensors and "
-                f"Python values",
+                "Python values",
                 construct="Return",
                 remedy="Define the function outside the compiled one",
             )
@@ -400,7 +400,7 @@ class _TemplateMaker:
                 raise UnsupportedSyntaxError(
                     f"return: got a {type(value).__name__} that holds what is known only when the "
                     "function "
-                    f"runs; wanted a list, tuple or dict",
+                    "runs; wanted a list, tuple or dict",
                     construct="Return",
                     remedy="Return list(...) or dict(...) of it",
                 )

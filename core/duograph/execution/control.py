@@ -301,7 +301,7 @@ def _integer_power(x: int, y: int) -> int:
         raise ArgumentValueError(
             f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in "
             "Python; "
-            f"wanted float(x) ** y"
+            "wanted float(x) ** y"
         )
     power: int = x**y
     return power

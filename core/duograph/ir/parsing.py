@@ -386,7 +386,7 @@ def _unknown_call(name: str) -> HostCall:
     def refuse(*_: object) -> NoReturn:
         raise GraphError(
             f"host.{name}: the graph was read from text, which holds no Python functions; "
-            f"wanted the graph that was compiled"
+            "wanted the graph that was compiled"
         )
 
     return HostCall(refuse, name)
