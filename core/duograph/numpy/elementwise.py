@@ -216,7 +216,7 @@ minimum = binary(
 copysign = binary(
     "copysign",
     lambda x, y: _ops.copysign(x, y).astype(x.dtype),
-    "Return the magnitude of each `x1` with the sign of `x2`.",
+    "Return the magnitude of `x1` with the sign of `x2`, element by element.",
     "[1.0, 2.0], -3.0",
     "[-1. -2.]",
 )
@@ -267,7 +267,7 @@ sign = unary(
 signbit = unary(
     "signbit",
     _ops.signbit,
-    "Return whether each element's sign bit is set, as that of -0.0 also is.",
+    "Return whether the sign bit of each element is set, which it is for -0.0 too.",
     "[-1.5, 0.0, 2.0]",
     "[ True False False]",
 )
