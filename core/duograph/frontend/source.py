@@ -282,7 +282,7 @@ class _Names(ast.NodeVisitor):
                 self.visit(x)
 
     def _comprehension(self, node: Any) -> None:
-        # its targets are local to it, but a walrus inside binds a variable of the function
+        # its targets are its own, but a walrus inside binds in the function
         for x in ast.walk(node):
             if isinstance(x, ast.NamedExpr):
                 self.bound.add(x.target.id)
