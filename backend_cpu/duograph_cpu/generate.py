@@ -155,7 +155,7 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
         parts.append(
             "#if defined(__x86_64__) || defined(__i386__)\n"
             "#ifdef __clang__\n"
-            f"#pragma clang attribute "
+            "#pragma clang attribute "
             f'push(__attribute__((target("{target.split(",prefer")[0]}"))), '
             "apply_to = function)\n"
             "#else\n"

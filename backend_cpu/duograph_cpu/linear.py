@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .kernels import Padding, Types
     from .native_call import NativeCall
 
-# Output channels of a group from which on vectors of channels are full enough.
+# The fewest output channels of a group that use vectors of channels well.
 NARROW = 16
 
 
@@ -114,7 +114,7 @@ def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window)
     """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
-    if lib.dg_isa() < 2:  # 1x1 convolutions call BLAS, and whether it is open decides on packing
+    if lib.dg_isa() < 2:  # 1x1 convolutions call BLAS; it must be open before weights are packed
         open_blas()
     return _geometry(x, w, x.shape[2:], w.shape[2:], y.shape[2:], window)
 

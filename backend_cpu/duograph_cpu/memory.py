@@ -114,7 +114,7 @@ def _references(handle: CData) -> tuple[int, int] | None:
     return sys.getrefcount(array), sys.getrefcount(view)
 
 
-# The reference counts of an array that only its handle holds.
+# Reference counts of an array, and its handle, that nothing else refers to.
 _ALONE = _references(shared(np.zeros(1)))
 
 

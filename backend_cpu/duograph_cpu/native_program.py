@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ._native import CData
     from .memory import Maker
 
-    # From operand and result pointers to nothing; raises what went wrong.
+    # Function that runs a program on the pointers of operands and results; it raises its errors.
     Start: TypeAlias = Callable[[tuple[CData, ...]], None]
 
 
-# Python's numbers as native/scalar.c knows them, and memory for one.
+# Host type -> its code in native/scalar.c, and the C type of memory for one number.
 KINDS = {BOOL: 0, INT: 1, FLOAT: 2}
 C_TYPES = {BOOL: "uint8_t[1]", INT: "int64_t[1]", FLOAT: "double[1]"}
 FUNCTIONS = (
@@ -49,9 +49,9 @@ FUNCTIONS = (
     "or", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne", "not", "int", "float",
     "bool", "round",
 )  # fmt: skip
-# Arguments of a kernel of the form CALL; native/program.c has as many cases.
+# The most arguments of a kernel of the form CALL; native/program.c has a case for each number.
 MOST = 10
-# Times of kernels that a program stores before it hands them over; a loop may run for long.
+# The most kernel times that a program stores before it reports them, as loops may be long.
 TIMES = 64
 
 
@@ -107,8 +107,7 @@ class _Assembler:
             self.code += (Code.STACK_HAS_FRAME, *operands, *results)
         else:
             native = Native(f"dg_{name}", _scalar_plan(step), CALL, _needs_steps)
-            # a function of one number gets it twice: native/program.c calls by the number of
-            # arguments
+            # a function of one number receives it twice, so that all have two arguments
             twice = operands * 2 if name == "scalar" and len(operands) == 1 else operands
             self.code += (CALL, len(self.kernels), 1 + len(twice), *results, *twice)
             self.kernels.append(native)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Failed: TypeAlias = Callable[[int, tuple[CData, ...]], object]
     Results: TypeAlias = Sequence[TensorType]
 
-# Up to so many operands have an entry point of their own, dg_region0 ...; more are passed as a
+# The most operands with an entry point of their own, dg_region0 and so on; more are passed as a
 # list.
 MOST = 6
 # Operands with indices that one call can check.
@@ -200,7 +200,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
     if native.function == "dg_conv_last_packed":
         if affine is not None and affine.more > 0:
             more = reads[affine.more - 1]
-            # each element is written once, after what is added to it was read
+            # each element is written once, after the addend there was read
             if more not in tail.operands and lib.dg_conv_last_once(native.constants):
                 overwrites = ((more, 0),)
         if [r.nbytes for r in results] == [nbytes]:

@@ -25,7 +25,7 @@ from .toolchain import BuildFailure, Library, Source, build
 
 __all__ = ["Sized", "build_sized", "generalised", "refuse"]
 
-# What stays as it is (comments, preprocessor lines, names), or a literal: real or int.
+# Token of C: a comment, preprocessor line or name, which stays unchanged, or a real or int number.
 _TOKEN = re.compile(
     r"/\*.*?\*/|//[^\n]*|^[ \t]*#[^\n]*|[A-Za-z_]\w*"
     r"|(?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?f?(?!\w))"

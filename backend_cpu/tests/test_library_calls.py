@@ -44,7 +44,7 @@ def test_return_codes_raise(operands):
     """The greatest code of all chunks."""
     library = toolchain.build(
         f"{EXPORT}int f(void **args, long begin, long end) {{ return begin <= 7777 && 7777 < "
-        f"end ? 2 : 0; }}\n"
+        "end ? 2 : 0; }\n"
         f"{EXPORT}int g(void **args, long begin, long end) {{ return begin / 1000; }}\n"
         f"{EXPORT}int h(void **args, long begin, long end) {{ return 1; }}\n"
     )

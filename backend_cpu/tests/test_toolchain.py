@@ -376,7 +376,7 @@ def test_interrupt_stops_the_compiler(tmp_path):
     """Ctrl-C reaches this process alone: the compiler has a session of its own."""
     path = tmp_path / "cc"
     path.write_text(
-        f'#!/bin/sh\ncase "$*" in *--version*) exit 0;; esac\n'
+        '#!/bin/sh\ncase "$*" in *--version*) exit 0;; esac\n'
         f'echo $$ > "{tmp_path}/pid"; sleep 1000\n'
     )
     path.chmod(0o755)

@@ -129,11 +129,11 @@ class Captured:
         self.arena: Memory | None = None
         self.offsets: dict[int, int] = {}
         self.watches = False
-        # (operand, address): those that stay where they are, and states in the order of `donations`
+        # (operand, address): operands with fixed addresses, and states in the order of `donations`
         self._fixed_at: list[tuple[int, int]] = []
         self._states_at: list[tuple[int, int]] = []
         self._copied_to: list[tuple[int, Memory]] = []
-        # (output, parameter, buffer) of the states; and the results before they are known
+        # (output, parameter, buffer) of the states; and placeholders of the results
         self._updated: list[tuple[int, int, Memory]] = []
         self._nothing: list[Memory] = []
         self.most = MOST_GRAPHS
@@ -266,7 +266,7 @@ class Captured:
         for p, handle in enumerate(handles):
             if p in self.buffers or not handle.nbytes:
                 continue
-            if p in states and p in taken:  # it takes the caller's buffer, with the value
+            if p in states and p in taken:  # donated: the caller's buffer is used from now on
                 buffer = handle.share()
                 self.given[p] = weakref.ref(handle)
             elif p in states or handle.pointer != self.operands[p]:
@@ -310,7 +310,7 @@ class Captured:
             except (DeviceError, DeviceMemoryError):
                 if not self.graphs or self.device.problem is not None:
                     raise
-                self.most = 1  # one graph will do
+                self.most = 1  # keep the one graph that was captured
 
     def _launch(self, handles: Sequence[Memory]) -> list[Memory]:
         """Copy operands to their buffers and launch the first graph; return the result handles."""
@@ -386,7 +386,7 @@ class Captured:
         try:
             run()
         except BaseException:
-            module.cuStreamEndCapture(device.stream)  # it fails too, and ends the capture
+            module.cuStreamEndCapture(device.stream)  # ends the capture; its own error is ignored
             raise
         finally:
             device.gate.launches, device.counts["launches"] = launches

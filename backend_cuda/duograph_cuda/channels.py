@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["KERNELS"]
 
 FILES = ("vectors.cuh", "channels.cuh")
-# Threads of a block; elements that a thread reads together; blocks for each multiprocessor;
-# elements of a channel for one block at least.
+# Threads of a block; elements that a thread reads together; blocks for each multiprocessor; the
+# fewest elements of a channel for one block.
 THREADS, TOGETHER, BUSY, LEAST = 256, 16, 8, 8192
 
 

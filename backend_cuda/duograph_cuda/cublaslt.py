@@ -57,10 +57,10 @@ MOST_CANDIDATES = 8
 # NVIDIA's recommendation for the newest devices; allocated from the pool for the time of a call.
 WORKSPACE = 32 << 20
 OLDEST = 110000
-# Multiplications from which copies to aligned rows can pay, and those that must be made for each
-# element that is copied.
+# Copies to aligned rows can pay from this number of multiplications, and from this number for each
+# copied element.
 LEAST_WORK, WORK_PER_COPY = 1 << 28, 128
-# Lengths and pitches of copies are multiples of it: elements of two bytes in `BYTES`.
+# Lengths and pitches of copies are multiples of this: the elements of two bytes in `BYTES`.
 ALIGNED = BYTES // 2
 
 

@@ -259,7 +259,7 @@ class CudaDevice(GridDevice):
         self.inside = Inside(self)
         self.caching = driver.caching
         self.pool = Pool(self._segment, self.caching, SMALL)
-        self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
+        self.__dict__["allocate"] = self.pool.allocate  # direct calls of the C method
         self._arena: weakref.ref[Memory] | None = None
         self.staging = Staging(self)
         # launches by libraries; the gate counts those of kernels
@@ -441,7 +441,7 @@ class CudaDevice(GridDevice):
         self.counts["copies_out"] += 1
         target = out.ctypes.data
         unused = self._no_longer_borrowed()
-        with self.lock:  # a program may move the value meanwhile
+        with self.lock:  # else a program could move the value while it is copied
             self.await_all()
             self.checked(
                 "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["KERNELS"]
 
-# Threads of a block; elements of a line up to which it has a warp.
+# Threads of a block; the most elements of a line that one warp processes.
 THREADS, SHORT = 256, 2048
-# Elements of a part of a line at least: of a block, of a thread. Blocks, and threads, for each
-# multiprocessor, up to which lines are divided into parts.
+# The fewest elements of a part of a line, for a block and for a thread. Lines are divided if fewer
+# than this number of blocks, or of threads, would run on each multiprocessor.
 ROW_PART, COLUMN_PART, BLOCKS, BUSY = 4096, 64, 8, 2048
-# Elements that a thread of a block reads and writes together in scans; bytes that it reads together
-# for an extreme.
+# Elements that a thread accesses together in scans; bytes that it reads together for an extreme.
 PACK, BYTES = 4, 16
 SUMS, PRODUCTS, MOST, LEAST = range(4)
 

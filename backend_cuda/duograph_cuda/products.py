@@ -20,8 +20,8 @@ from .sources import text
 
 __all__ = ["launch_of", "uses_tf32"]
 
-# Threads that a multiprocessor must have registers for: with tensor cores and both operands in
-# memory (128 registers each), and otherwise (168 in small blocks; larger ones may have more).
+# The threads for which a multiprocessor must have registers: with tensor cores and both operands in
+# memory (128 registers a thread), and otherwise (168 in small blocks; larger blocks may have more).
 RESIDENT, RESIDENT_OTHERS = 512, 384
 
 
@@ -127,7 +127,7 @@ def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) ->
         f"const T *{label};",
         *[f"{member};" for member in members],
         *[f"ix {name};" for name, _ in of_matrix],
-        f"DG_METHOD void enter(ix number) {{ "
+        "DG_METHOD void enter(ix number) { "
         f"{' '.join(f'{name} = {value};' for name, value in of_matrix)} }}",
     ]
     for kind, values in (("line", of_line), ("deep", of_deep)):

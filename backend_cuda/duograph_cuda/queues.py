@@ -114,7 +114,7 @@ class Queues(Streams):
                 handle = self.idle.pop()
             except IndexError:
                 handle = self._check("cuStreamCreate", device.stream_flags)
-                # what was uploaded before is there for the new stream, too
+                # work on the new stream may read what was uploaded on the others
                 self.order(self.handles, [handle])
                 self.handles.append(handle)
         return _Stream(self, handle)

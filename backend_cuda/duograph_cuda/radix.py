@@ -16,7 +16,7 @@ from .templates import launch_of
 
 __all__ = ["BITS", "THREADS", "TILE", "radix_passes", "scratch_of"]
 
-# Bits of a digit; threads of a block; elements that a block sorts at once, and if all are few.
+# Bits of a digit; threads of a block; elements that a block sorts together, and if there are few.
 BITS, THREADS, TILE, FEW_TILE = 8, 256, 4096, 1024
 
 launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh"))

@@ -24,22 +24,22 @@ __all__ = ["KERNELS"]
 
 launch = functools.partial(launch_of, ("vectors.cuh", "rows.cuh"))
 DTYPES = (float16, bfloat16, float32)
-# Elements of a row in the registers of one thread: at most, and where a block shares the row.
+# The most elements of a row in the registers of a thread, and the number if a block shares the row.
 HELD, SHARED = 32, 16
-# Threads of a block in which each row has a warp or less.
+# Threads of a block if a row takes at most a warp.
 THREADS = 128
-# Elements that a thread reads together of a row that does not fit into registers.
+# Elements that a thread reads together, of rows that do not fit into registers.
 PAGE = 16
-# Rows whose gradients of gamma and beta one kernel sums in registers with that of x: elements of
-# one thread in a warp for each row, in a block for each row; the longest row.
+# Limits for one kernel that computes the gradient of x, and sums those of gamma and beta in
+# registers: elements of a thread if a warp has a row, and if a block has a row; elements of a row.
 WARP_SUMS, BLOCK_SUMS, LONGEST_SUMS = 24, 8, 8192
-# Gradients of gamma and beta: warps of a block that has a row for each warp; warps for each
-# multiprocessor in such blocks, and where a block shares a row; rows of a warp or block at least;
-# threads that share a column of the partial sums.
+# For gradients of gamma and beta: warps of a block with a row for each warp; warps for each
+# multiprocessor, in such blocks and if a block shares a row; the fewest rows of a warp or block;
+# threads that add up a column of the partial sums together.
 WARPS, BUSY, BUSY_SHARING, ROWS, DEEP = 8, 16, 32, 4, 16
-# Gradients of gamma and beta of longer rows: rows that one thread adds up.
+# For gradients of gamma and beta of longer rows: number of rows that one thread adds up.
 COLUMN = 64
-# Elements of a row: places in it are 32-bit integers.
+# The most elements of a row: positions in it are 32-bit integers.
 MOST = 1 << 30
 
 

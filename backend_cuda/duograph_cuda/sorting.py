@@ -27,8 +27,8 @@ __all__ = ["KERNELS"]
 
 # Sorted indices that one work item of a scatter adds up, as in scatter.cuh.
 CHUNK = 32
-# Lines for each element that a scatter of elements writes to a line, from which it has a work item
-# for each line instead.
+# A scatter has a work item for each line, instead of one for each element, if there are at least
+# this number of lines for each element that it writes to a line.
 FEW = 64
 
 launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh", "sort.cuh"))

@@ -27,7 +27,7 @@ __all__ = ["fastest", "wanted"]
 
 # Version of the entries of the disk cache, and their suffix.
 FORMAT, SUFFIX = "1", ".choice"
-# Rounds whose shortest counts, and about how long the calls of a round should take, in seconds.
+# Rounds of which the shortest counts, and the seconds that the calls of a round should take.
 ROUNDS, ROUND = 2, 5e-4
 MOST_CALLS = 20
 

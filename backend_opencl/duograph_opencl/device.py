@@ -167,7 +167,7 @@ class Device(GridDevice):
             self.leave(
                 f"the device was lost ({first_line(error)}, seen at {what}); what was on it is "
                 "gone, and this process "
-                f"cannot use it again. Start a new one"
+                "cannot use it again. Start a new one"
             )
         self.alive()
         if code in _NO_MEMORY:

@@ -481,7 +481,7 @@ def test_fallbacks_and_recompilations_are_counted(load, warned):
     space["k"] = 3
     assert space["counted"](t(1, 2)).asnumpy().tolist() == [3, 6]
     after = ms.jit_stats()
-    assert after["fallbacks"] - before["fallbacks"] == 1
+    assert after["fallbacks"] - before["fallbacks"] == 2
     assert after["compiles"] - before["compiles"] == 3
     assert after["hits"] - before["hits"] == 1
     (fallen,) = after["reasons"]["counted_broken"]
@@ -490,6 +490,49 @@ def test_fallbacks_and_recompilations_are_counted(load, warned):
     assert "argument 0 was float32[2]" in one and "recompiled" in two and "k" in two
     assert "one program for shapes (s0)" in three
     assert len([w for w in warned if "line by line" in str(w.message)]) == 1
+
+
+def test_fallbacks_are_calls_that_ran_line_by_line(load, warned):
+    """Compiling counts nothing; each call counts once, also under a derivative or of a Cell."""
+    space = load(
+        """
+        def items(x):
+            yield x
+
+        @ms.jit
+        def broken(x):
+            return sum([v for v in items(x)])
+
+        @ms.jit
+        def masked(x, m):
+            return (x[m] * 2).sum()
+
+        class Broken(ms.nn.Cell):
+            def construct(self, x):
+                return sum([v for v in items(x)])
+        """
+    )
+    broken, masked, cell = space["broken"], space["masked"], ms.jit(space["Broken"]())
+    before = ms.jit_stats()["fallbacks"]
+    broken.explain(t(1, 2)), broken.compile(t(1, 2))
+    assert broken.cache_info().fallbacks == 0
+    broken(t(1, 2)), broken(t(1, 2)), broken(t(1, 2, 3))
+    ms.set_context(jit=False)
+    broken(t(1, 2))  # not asked to be compiled
+    ms.set_context(jit=True)
+    assert broken.cache_info().fallbacks == 3 and broken.cache_info().misses == 0
+
+    x, m = ms.Tensor([1.0, 2.0]), ms.Tensor([True, False])
+    masked(x, m), ms.grad(masked)(x, m), ms.grad(masked)(x, m)
+    assert masked.cache_info().fallbacks == 2
+    ms.set_context(jit_syntax_level=ms.STRICT)
+    with pytest.raises(UnsupportedSyntaxError):
+        ms.grad(masked)(x, m)
+    ms.set_context(jit_syntax_level=ms.LAX)
+    assert masked.cache_info().fallbacks == 2
+
+    assert cell(t(1, 2)).asnumpy().tolist() == cell(t(1, 2)).asnumpy().tolist() == [1, 2]
+    assert ms.jit_stats()["fallbacks"] - before == 7
 
 
 def test_functions_of_one_name_keep_their_reasons(load):

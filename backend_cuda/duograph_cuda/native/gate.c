@@ -179,13 +179,13 @@ static void Gate_dealloc(Gate *gate) {
 
 static PyMethodDef Gate_methods[] = {
     {"choose", (PyCFunction)Gate_choose, METH_VARARGS,
-     "Let the launches of a thread go to a stream, or to the gate's own for 0."},
+     "Make the launches of a thread go to a stream; 0 stands for the gate's own stream."},
     {"enter", (PyCFunction)Gate_enter, METH_NOARGS,
-     "Make the device's context current on this thread; return another one that was current, or 0."},
+     "Make the device's context current on this thread; return the other context that was current, or 0."},
     {"leave", (PyCFunction)Gate_leave, METH_O, "Make the context that `enter` returned current again."},
     {"hold", (PyCFunction)Gate_hold, METH_NOARGS,
-     "Keep other threads from launching until `let_go`; the caller has the lock, and waits for launches that run."},
-    {"let_go", (PyCFunction)Gate_let_go, METH_NOARGS, "End what `hold` began."},
+     "Keep other threads from launching until `let_go`. The caller must hold the lock, and wait for running launches."},
+    {"let_go", (PyCFunction)Gate_let_go, METH_NOARGS, "Let other threads launch again, after `hold`."},
     {"launch_graph", (PyCFunction)Gate_launch_graph, METH_O, "Launch an executable CUDA graph, and do not wait."},
     {NULL}};
 static PyMemberDef Gate_members[] = {
@@ -193,7 +193,7 @@ static PyMemberDef Gate_members[] = {
     {"launches", T_ULONGLONG, offsetof(Gate, launches), 0, "number of launches"},
     {NULL}};
 static PyType_Slot Gate_slots[] = {
-    {Py_tp_doc, "A device as its launches see it: context, stream, and who may use them at the moment."},
+    {Py_tp_doc, "The access of launches to a device: its context and streams, and which threads may use them at the moment."},
     {Py_tp_init, Gate_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, Gate_dealloc},
@@ -305,7 +305,7 @@ static void Kernel_dealloc(Kernel *kernel) {
 }
 
 static PyType_Slot Kernel_slots[] = {
-    {Py_tp_doc, "A kernel with its grid and numbers; a call with buffers launches it and does not wait."},
+    {Py_tp_doc, "A kernel with its grid and scalar arguments; calling it with buffers launches it and does not wait."},
     {Py_tp_new, Kernel_new},
     {Py_tp_call, Kernel_call},
     {Py_tp_dealloc, Kernel_dealloc},

@@ -330,7 +330,7 @@ static PyMethodDef Pool_methods[] = {
      "Return a Memory of `nbytes` bytes; `what` names the request in errors."},
     {"trim", (PyCFunction)Pool_trim, METH_NOARGS, "Remove all unused segments; return their (address, bytes)."},
     {"lend", (PyCFunction)Pool_lend, METH_O,
-     "Let this thread's requests go to an object's `allocate`, or to the pool for None; return the former one."},
+     "Serve this thread's requests by an object's `allocate`, or by the pool for None; return the former object."},
     {NULL}};
 static PyMemberDef Pool_members[] = {
     {"reserved", T_ULONGLONG, offsetof(Pool, reserved), READONLY, "bytes of all segments"},
@@ -399,7 +399,7 @@ static void Memory_dealloc(Memory *memory) {
 }
 
 static PyMethodDef Memory_methods[] = {
-    {"move", (PyCFunction)Memory_move, METH_O, "Stand for the memory of another handle from now on."},
+    {"move", (PyCFunction)Memory_move, METH_O, "Refer to the memory of another handle from now on."},
     {"share", (PyCFunction)Memory_share, METH_NOARGS, "Return a second handle, which keeps the memory after a `move` of this one."},
     {NULL}};
 static PyMemberDef Memory_members[] = {

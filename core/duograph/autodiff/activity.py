@@ -21,7 +21,7 @@ __all__ = [
 
 # Ops of residual stacks that have a derivative, needed to differentiate the derivative of a loop.
 STACK_OPS = frozenset({"stack_push", "stack_pop"})
-# Ops without a derivative that are not marked so: their results are host values.
+# Further ops without a derivative, which need no mark because their results are host values.
 _OPAQUE = frozenset({"host_call", "stack_new", "stack_holds"})
 
 
@@ -61,8 +61,8 @@ def lost_in_bprop(name: str) -> GradientError:
     """
     return GradientError(
         f"{name}: the function uses a Tensor or Parameter that is being differentiated and is not "
-        f"an input, so that its bprop has no gradient for it; wanted it as an input, or "
-        f"ops.stop_gradient"
+        "an input, so that its bprop has no gradient for it; wanted it as an input, or "
+        "ops.stop_gradient"
     )
 
 
@@ -143,9 +143,11 @@ class Activity:
                 return found
             guess = found
 
-    # For each result of a node, whether it depends on a differentiated value; `operands` says which
-    # operands do.
     def _node(self, graph: Graph, node: GraphNode, operands: Sequence[bool]) -> Sequence[bool]:
+        """Return, for each result of a node, whether it depends on a differentiated value.
+
+        `operands` tells the same for each operand.
+        """
         name, attributes = node.op.name, node.attributes
         if name == "switch":
             every = [self.results(b, operands[1:]) for b in attributes["branches"]]

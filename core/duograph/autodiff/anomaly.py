@@ -38,7 +38,7 @@ __all__ = ["Anomaly", "AnomalyWarning", "detect_anomaly"]
 
 # A source line of the user: file and number.
 Place = tuple[str, int]
-# Callers of the line that are named too.
+# The most callers of the line that a report names.
 _MOST_PLACES = 4
 _WHEN_FOUND = ("raise", "warn")
 
@@ -278,7 +278,7 @@ class _Watch:
             if kind == "Inf" and (had_inf or had_nan):
                 continue
             if kind == "NaN" and had_nan and self.found:
-                continue  # of one that has been reported
+                continue  # it follows from a NaN that was reported
             began = not (kind == "NaN" and had_nan)
             label = "gradient that reached it" if backward else "operand"
             operands = tuple([

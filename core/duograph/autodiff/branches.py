@@ -83,8 +83,14 @@ class SwitchPlan:
         """Return the branches of the forward switch; each returns its results, then all slots."""
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
-    # The forward graph of one branch, with outputs for its results and for all slots.
     def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
+        """Return the forward graph of one branch, which outputs its results, then all slots.
+
+        Args:
+            lin: the linearization of the branch.
+            slot_of: index of the slot of each of the branch's residuals. The other slots get values
+                that are never read.
+        """
         own = {s: i for i, s in slot_of.items()}
         outputs = list(lin.forward.outputs[: lin.n_results])
         builder = reopened(lin.forward)
@@ -122,7 +128,7 @@ class SwitchPlan:
         present = [sweep.status(r) if r in sweep.active else ABSENT for r in results]
         if not any(present):
             return
-        # a cotangent to which no branch adds anything does not pass through the switch
+        # cotangents to which no branch adds anything bypass the switch
         without = [j.halves(present, [ABSENT] * len(self.operands)) for j in self.joints]
         reached = {i for h in without for i in h.wrt}
         seeded = [sweep.status(i) if n in reached else ABSENT for n, i in enumerate(self.operands)]
@@ -159,8 +165,8 @@ class SwitchPlan:
             sweep.cotangents[self.operands[i]] = Cotangent(value, status[i], flags.get(i))
 
 
-# The status of a parameter's cotangent in a branch; ABSENT if the branch has none.
 def _status_of(halves: Linearized, parameter: int) -> int:
+    """Return the status of a parameter's cotangent in a branch; ABSENT if it has no cotangent."""
     return dict(zip(halves.wrt, halves.statuses)).get(parameter, ABSENT)
 
 

@@ -100,10 +100,13 @@ class RecursivePair:
         """
         return [i for i in self.wanted_params if seeded[i] != PRESENT]
 
-    # Builds the graph of the backward function `named` for cotangents of the given statuses.
     def _complete(
         self, named: NamedGraph, present: tuple[int, ...], seeded: tuple[int, ...]
     ) -> None:
+        """Build the graph of the backward function `named` for cotangents of the given statuses.
+
+        The arguments `present` and `seeded` are those of `backward`.
+        """
         halves = self.joint.halves(present, seeded)
         types = self.joint.graph.types
         builder = GraphBuilder()
@@ -168,7 +171,7 @@ class CallPlan:
         for k, value in zip(pair.wanted_params, found):
             i = self.operands[k]
             made = Cotangent(value, GARBAGE, flags[k]) if k in flags else Cotangent(value)
-            if first[i] == k:  # the backward function has added the cotangent so far to its own
+            if first[i] == k:  # its value includes the cotangent accumulated so far
                 sweep.cotangents[i] = made
             else:
                 sweep.accumulate(i, made)

@@ -62,7 +62,7 @@ def custom_gradient(
         check_function(name, rule, lambda *xs: custom_gradient(forward, bprop, xs, name), args)
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
     found = forward(*plain)
-    # whether what the user wrote uses more than its inputs
+    # whether the user's function reads recorded tensors other than its inputs
     lost = rule is not None and any(is_recorded(t) for t in tensors_of(found))
     return _one_node(found, bprop, args, recorded, name, lost)
 

@@ -211,10 +211,14 @@ class _Slopes:
         imaginary, far_imaginary = self._along(k, index, 1j, got.imag)
         return complex(real, imaginary), max(far, far_imaginary)
 
-    # As `at`, for the real part (direction 1) or the imaginary part (direction 1j) of an element.
     def _along(
         self, k: int, index: tuple[int, ...], direction: complex, got: float
     ) -> tuple[float, float]:
+        """Return what `at` returns, for one part of a number alone.
+
+        `direction` is 1 for the real part and 1j for the imaginary part; `got` is this part of the
+        gradient.
+        """
         start = self.inputs[k]
         by = self.step * max(1.0, abs(complex(start[index])))
 

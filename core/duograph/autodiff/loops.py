@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_while"]
 
-# More patterns than this are merged into one in which every cotangent has a flag.
+# The most patterns of a loop; more are merged into one in which every cotangent has a flag.
 _MAX_PATTERNS = 4
 
-# The status of each carry's cotangent, in one iteration.
+# The status of each carry's cotangent in one iteration.
 Pattern: TypeAlias = "tuple[int, ...]"
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphPlan", "OwnResult", "PythonPlan", "without_rule", "zeros_on"]
 
-# A lowered backward graph, the derivative that it belongs to, and which of the node's residuals it
-# takes (None: all).
+# A linearization, its lowered backward graph, and the positions of the residuals that this takes
+# among those of the node (None: all).
 Prepared: TypeAlias = "tuple[Linearized, Executable, tuple[int, ...] | None]"
 
 
@@ -115,9 +115,15 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
-    # The derivative and its lowered backward graph for the results with cotangents (`present`) and
-    # the operands with sums to continue (`summed`), cached.
     def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
+        """Return (linearization, lowered backward graph, residuals) for some cotangents, cached.
+
+        The residuals are given as positions among those of `full`; None stands for all of them.
+
+        Args:
+            present: for each result, whether it has a cotangent.
+            summed: for each operand, whether the backward graph adds to a sum of cotangents.
+        """
         found = self._prepared_by_mask.get((present, summed))
         if found is None:
             pick: tuple[int, ...] | None

@@ -100,8 +100,8 @@ def select(
     return found
 
 
-# The symbolic sum of two cotangents; stacks of cotangents cannot be added.
 def _sum(a: GraphValue, b: GraphValue) -> GraphValue:
+    """Return the symbolic sum of two cotangents; raise GradientError for stacks of cotangents."""
     if a._type is STACK:
         raise GradientError(
             "a derivative of a loop is used twice inside a higher derivative; "

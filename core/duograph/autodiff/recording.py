@@ -81,7 +81,7 @@ class Recording:
             if value is None:
                 result.append(zeros_on(plain))
             else:
-                # A rule may hand on its cotangent or a residual, which are objects of the caller.
+                # a rule may return its cotangent or a residual, which are objects of the caller
                 result.append(
                     with_present_edge(value) if create_graph else Tensor._make(plain, value)
                 )
@@ -206,7 +206,7 @@ def _leaf_of(p: Parameter) -> Leaf:
     if leaf is None or leaf.type.plain is not p._type.plain:
         leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))
         leaf.hooks = getattr(p, "_hooks", None)
-    leaf.seq = next_sequence()  # part of this derivative
+    leaf.seq = next_sequence()  # makes it younger than the derivative's start
     if hasattr(p, "_hooks"):
         leaf.hooks = p._hooks
     return leaf

@@ -34,9 +34,9 @@ __all__ = ["check_function", "check_op", "install_vjp"]
 # vjp(function, *tensors) -> (value, pullback)
 Vjp: TypeAlias = Callable[..., tuple[Any, ...]]
 
-# Elements of all operands up to which a rule is checked; an element costs two evaluations.
+# The most elements of all operands with which a rule is checked; each costs two evaluations.
 MOST_ELEMENTS = 1000
-# Random values are drawn from these ranges, until the function is finite at some.
+# Ranges of random operands; they are tried in turn until the function has a finite value.
 _RANGES = ((0.2, 0.8), (1.2, 1.8), (-0.8, -0.2))
 
 _checked: set[Hashable] = set()
@@ -78,7 +78,7 @@ def check_op(
     which = f"{name}[{found.operand}]" if op.variadic else name
     raise GradientError(
         f"{op.name}: its gradient rule is wrong for the operand {which!r}: it gave {found} "
-        f"(set_context(debug=True) compares registered rules)"
+        "(set_context(debug=True) compares registered rules)"
     )
 
 

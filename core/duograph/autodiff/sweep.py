@@ -206,7 +206,7 @@ def _per_operand(op: Op, operands: Sequence[object], found: object) -> tuple[obj
     ):
         raise GradientError(
             f"{op.name}: its bprop returned {len(found)} gradients, wanted {len(operands)}, "
-            f"one per operand"
+            "one per operand"
         )
     return tuple(found[: len(operands)])
 

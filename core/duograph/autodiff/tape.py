@@ -243,7 +243,7 @@ def backward(
     listener = None if create_graph else thread_state.leaf_listener
     pending: list[tuple[int, int]] = []
     if listener is not None:
-        thread_state.leaf_listener = None  # backward passes inside this one are none of its own
+        thread_state.leaf_listener = None  # it is not for backward passes inside this one
         pending = _last_uses([edge for edge, _ in outputs], leaves, start)
     while heap:
         edge = pop(heap)[1]
@@ -366,8 +366,8 @@ _CACHE_LIMIT = 4096
 _add_kernels = kernel_cache()
 
 
-# The buffer handle of the sum of two cotangents of one edge, computed by a cached kernel.
 def _add_handles(edge: Edge, a: Handle, b: Handle) -> Handle:
+    """Return the buffer handle of the sum of two cotangents of one edge; its kernel is cached."""
     type_ = edge_type(edge)
     type_ = type_.on(type_.device)
     kernel = _add_kernels.get(type_)

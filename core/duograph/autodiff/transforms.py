@@ -145,7 +145,7 @@ def value_and_grad(
         if single and not by_position:
             raise GradientError(
                 f"grad: argument {positions[0]} is {type(args[positions[0]]).__name__}; "
-                f"wanted a Tensor to differentiate with respect to"
+                "wanted a Tensor to differentiate with respect to"
             )
         of_inputs = by_position[0] if single else tuple(by_position)
         return recorded.result, of_inputs if weights is None else (of_inputs, of_weights)
@@ -201,7 +201,7 @@ def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]
             if s.size != 1:
                 raise ShapeError(
                     f"grad: got a cotangent of shape {s.shape} for a result of shape {out.shape}; "
-                    f"wanted the result's shape"
+                    "wanted the result's shape"
                 )
             s = ones_of(out) * s
         found.append(s)
@@ -325,7 +325,7 @@ def jvp(
         if x.shape != d.shape:
             raise ShapeError(
                 f"jvp: got an input of shape {x.shape} and a direction of shape {d.shape}; "
-                f"wanted the same"
+                "wanted the same"
             )
     kept: list[object] = []
 

@@ -167,7 +167,8 @@ class _Store:
                 src_dir_fd=root.descriptor, dst_dir_fd=shard.descriptor,
             )  # fmt: skip
             path = os.path.join(shard.path, name)
-            with contextlib.suppress(OSError):  # the entry stands; a full directory fails the next
+            # the entry is stored; if the disk is full, storing the next one fails
+            with contextlib.suppress(OSError):
                 self.account(root, path, len(data))
         return path
 
@@ -178,7 +179,7 @@ class _Store:
             try:
                 file = root.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 break
-            except FileExistsError:  # of another machine's process of this number
+            except FileExistsError:  # of a process with the same id on another machine
                 continue
         try:
             with open(file, "wb") as out:
@@ -255,7 +256,7 @@ class _Store:
         """Remove the cache's temporary files that were last written before the time `before`."""
         with Folder(self.root) as root:
             for name in root.names():
-                with contextlib.suppress(OSError):  # its process was faster
+                with contextlib.suppress(OSError):  # its process has removed it
                     if name.startswith(_SCRATCH) and root.status(name).st_mtime < before:
                         root.remove(name)
 

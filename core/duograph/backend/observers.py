@@ -87,8 +87,8 @@ class Work:
     detail: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # where recorders found the user's line: (depth of the stack, code, offset); and how often,
-        # by id of the code and offset
+        # `sites`: where recorders found the user's line, as (depth of the stack, code, offset).
+        # `walks`: (id of the code, offset) -> how often recorders found this line, and the code.
         self.sites: list[tuple[int, CodeType, int]] = []
         self.walks: dict[tuple[int, int], tuple[int, CodeType]] = {}
 
@@ -207,7 +207,8 @@ class _State:
 
 
 state = _State()
-# Called when the first observer is added or the last one removed: caches exchange their calls.
+# Called when the first observer is added or the last one is removed, since cached calls report
+# events only while there are observers.
 on_change: list[Callable[[], None]] = []
 _lock = new_lock()
 
@@ -243,7 +244,7 @@ def _set(observers: tuple[Observer, ...]) -> None:
     starters = tuple([o for o in observers if type(o).started is not Observer.started])
     if not observers:
         state.take = state.take_program = state.start = None
-    elif len(observers) == 1:  # without the detour of `_all`
+    elif len(observers) == 1:  # no need for `_all`, which costs a call
         state.take, state.take_program = _safely(observers[0])
     else:
         pairs = [_safely(o) for o in observers]

@@ -338,7 +338,7 @@ def as_viewing(found: object, viewed: Collection[int]) -> PreparedCall | None:
         if set(wrong).isdisjoint(viewed):
             return found
         raise BackendError(
-            f"returned a call that overwrites or packs one of the operands "
+            "returned a call that overwrites or packs one of the operands "
             f"{sorted(viewed)}, which it was to read through views"
         )
     if callable(found):

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["added_call", "prepared_call"]
 
-# Answers kept per op; an op with ever new shapes starts over rather than growing.
+# Answers kept for each op; when there are more, because shapes vary, all are dropped.
 _LIMIT = 1024
-# Parts of the longest key that is stored: attributes with long tables of numbers are not kept.
+# The most items of a key that is stored; attributes with long tables of numbers make longer keys.
 _LONGEST = 128
-# Classes whose values are equal only if they mean the same, once the class is known.
+# Classes of which two objects are equal only if ops treat them alike, unlike 0.0 and -0.0.
 _PLAIN = frozenset({int, bool, str, type(None), DType})
 
 
@@ -51,11 +51,11 @@ def prepared_call(
     key: list[Hashable] = [id(backend), device_id, types, *attributes]
     if not _add(key, attributes.values()):
         return _prepare(backend, op, types, attributes, device_id)
-    # a table that is replaced meanwhile, because rules changed, must not get this answer
+    # if rules change meanwhile, the op gets a new table, which must not receive this answer
     table, known = op.prepared, tuple(key)
     found = table.get(known)
     if found is None:
-        # the backend is stored too, so that no other one can get its id
+        # the backend is stored too, which keeps it alive, so that its id stays unique
         found = backend, _prepare(backend, op, types, attributes, device_id)
         if len(table) >= _LIMIT:
             table.clear()

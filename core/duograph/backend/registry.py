@@ -109,7 +109,7 @@ _manager: pluggy.PluginManager | None = None
 _loading: pluggy.PluginManager | None = None
 _entries: dict[str, Entry] = {}
 _aliases: dict[str, str] = {}
-# Texts of warnings that are due when all plugins are loaded.
+# Texts of warnings that are issued after all plugins are loaded.
 _reports: list[str] = []
 _lock = new_lock()
 _default: Device | None = None
@@ -124,7 +124,7 @@ def _load() -> pluggy.PluginManager:
     if _manager is not None:
         return _manager
     with _lock, importing:
-        found = _manager or _loading  # the latter when a plugin asks for devices while it is loaded
+        found = _manager or _loading  # `_loading`: a plugin asks for devices while it is loaded
         if found is not None:
             return found
         manager = _loading = pluggy.PluginManager(hookspecs.PROJECT)

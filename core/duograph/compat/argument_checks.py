@@ -156,7 +156,10 @@ def _signed(kind: type, rel: int, text: str) -> Callable[..., object]:
         return _compared(arg_value, kind(0), rel, kind, arg_name, prim_name)
 
     check.__name__ = check.__qualname__ = f"check_{text}_{kind.__name__}"
-    check.__doc__ = f"Return a {text.replace('_', '-')} {kind.__name__}. Raises as `check_int`."
+    check.__doc__ = (
+        f"Return the argument if it is a {text.replace('_', '-')} {kind.__name__}; else raise an "
+        "error as `check_int` does."
+    )
     return check
 
 

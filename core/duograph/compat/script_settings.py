@@ -46,7 +46,7 @@ QuantDtype: Any = _Quantised(  # type: ignore[call-arg]
     {**{f"INT{n}": n - 1 for n in _BITS}, **{f"UINT{n}": 99 + n for n in _BITS}},
     module=__name__,
 )
-QuantDtype.__doc__ = """Names of integers of 1 to 16 bits, which quantised networks use
+QuantDtype.__doc__ = """Names of the integer types of 1 to 16 bits that quantised networks use
 (`mindspore.QuantDtype`).
 
 Examples:

@@ -188,7 +188,7 @@ class _ServedLoader:
     def exec_module(self, module: types.ModuleType) -> None:
         path = module.__name__.partition(".")[2]
         sources = ", ".join(full_name(s) for s in PATHS[path]) or "the table of refused names"
-        module.__doc__ = f"A path of MindSpore's; its names live in {sources}."
+        module.__doc__ = f"Module at a path of MindSpore's, whose names are served from {sources}."
         _attach(module, path)
 
 

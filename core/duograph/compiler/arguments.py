@@ -32,7 +32,7 @@ from .options import (
 
 __all__ = ["ArgumentReader", "Identity", "Slots", "fields_of", "is_frozen", "signature"]
 
-# The class of a marked number -> its type in a graph, and the class of its value.
+# Class of a number marked as mutable -> its host type in a graph, and the class of its value.
 _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOOL, bool)}
 
 

@@ -16,8 +16,7 @@ from ..frontend.types import Value
 
 __all__ = ["Homes", "changed_entries", "homes_of"]
 
-# The dicts in which Python looks for an attribute, as (what stands for the dict, content); and the
-# present content of the attribute in each.
+# (key of a dict, content of an attribute there), for each dict in which Python looks it up.
 Homes = list[tuple[Hashable, Value]]
 
 
@@ -66,7 +65,7 @@ def _dicts(owner: Value, kind: str) -> Iterator[tuple[Hashable, Mapping[str, Val
     if not isinstance(owner, type):
         held = getattr(owner, "__dict__", None)
         if isinstance(held, dict):
-            yield id(held), held  # as a captured item of this dict says
+            yield id(held), held  # the key that a captured item of this dict also has
         owner = type(owner)
     for cls in owner.__mro__ if kind == "attribute" else (owner,):
         yield id(cls), vars(cls)

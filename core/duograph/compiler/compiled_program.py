@@ -206,7 +206,7 @@ class CompiledProgram:
             for t in (graph.types[i] for i in graph.outputs)
         ]
         single = not writes and isinstance(template, Out) and len(graph.outputs) == 1
-        self._single = self.result_types[0] if single else None  # the type of the only result
+        self._single = self.result_types[0] if single else None  # None if there are more results
         arguments = [v for kind, v in inputs if kind == "arg"]
         in_order = arguments == list(range(len(arguments)))
         self._only_arguments = (
@@ -237,7 +237,7 @@ class CompiledProgram:
                 tensors, self.device, invariant.once, _bound_handles, self.notes
             )
         self._use(executable, False)
-        # bound handles of much state, or of donors, would keep memory alive
+        # bound handles keep memory alive: too much of large state, and that of donated operands
         small = sum(t.nbytes for t in self.state_types) <= MAX_BOUND_BYTES
         self._may_bind = small and not self._whole.donors
 
@@ -412,7 +412,7 @@ class CompiledProgram:
         program. It raises `StateChanged` if the state or the captures changed. Returns None for
         programs that need other checks before a call.
         """
-        if self._compares or self.effects:  # after an error of the shortcut, `call` runs again
+        if self._compares or self.effects:  # after an error in a fast call, `call` repeats it
             return None
         if self._only_arguments:
             if guard.empty:
@@ -444,7 +444,7 @@ class CompiledProgram:
         if self._observed is not observers.state.building:
             self._use(self._plain.form, not self._observed)
         if self._cached is not None:
-            # a bound handle is one more holder, so that nothing could be cached
+            # nothing could be cached while `_bound` holds the handles of the state
             self._bound = _Bound(None, [], self._whole)
             values = self._cached.values()
             if values is not None:

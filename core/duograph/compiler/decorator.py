@@ -142,7 +142,7 @@ def _compiled(
         raise ArgumentError(
             f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its "
             "methods, or use "
-            f"jit_class"
+            "jit_class"
         )
     if isinstance(f, types.MethodType):
         inner = f.__func__

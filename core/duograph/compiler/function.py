@@ -7,7 +7,6 @@ evaluates source or runs kernels.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import copy
 import functools
@@ -16,6 +15,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ..context import STRICT, settings
 from ..errors import (
@@ -47,18 +47,38 @@ from .signature import check_signature
 
 __all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
 
-# The level of functions that ask for none; where a backend has no compiler they run at O0.
+# The jit level where none is set; on a backend without a compiler, functions run at O0.
 DEFAULT_LEVEL = "O1"
 
-CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fallbacks seconds")
+
+class CacheInfo(NamedTuple):
+    """Counts of one compiled function since it was created (`f.cache_info()`).
+
+    Attributes:
+        hits: number of calls for which the cache had a program.
+        misses: number of compilations.
+        maxsize: largest number of signatures whose programs the cache keeps.
+        currsize: number of signatures in the cache.
+        fallbacks: number of calls that ran line by line because the function, or its derivative,
+            could not be compiled.
+        seconds: time spent on compiling.
+    """
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+    fallbacks: int
+    seconds: float
+
 
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
-# What collected functions have counted, so that the sums of `jit_stats` never fall.
+# Counts of functions that were garbage-collected, so that the sums of `jit_stats` never decrease.
 _collected: dict[str, float] = dict.fromkeys(
     ("compiles", "hits", "fallbacks", "seconds", "specialised"), 0
 )
 _new = object.__new__
-# What the fast route finds for arguments without a program: no settings version is None.
+# Entry of the fast route for arguments without a program; no settings version is equal to None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
 
 
@@ -88,7 +108,7 @@ class JitFunction:
         dynamic: when sizes become symbolic; see `jit`.
     """
 
-    # attributes that change with each call; a function that calls this one does not depend on them
+    # attributes that calls change; a compiled function that calls this one must not capture them
     counts = frozenset(("_misses", "_hits", "_fallbacks", "_seconds", "_specialised", "_method"))
 
     _misses = 0
@@ -112,9 +132,9 @@ class JitFunction:
         self.config = config
         self._strict = strict
         self._input_signature = input_signature
-        self._backend = backend  # the name of the device to run on; "" is that of the arguments
+        self._backend = backend  # name of the device; "" means that of the arguments
         self.dynamic = dynamic
-        self._target = target  # a Cell, or a callable object, that is called instead
+        self._target = target  # a Cell or callable object that is called instead of `function`
         self._own = ProgramCache()
         self._fast = self._own.fast
         # all caches, those of the receivers of a method included
@@ -165,7 +185,7 @@ class JitFunction:
                         made._type = type_
                         return made
             except (AttributeError, TypeError, IndexRangeError, StateChanged):
-                pass  # the long route says where in the source an index was out of range
+                pass  # the long route repeats the call, so that the error has the source line
         try:
             return self.long_call(args, kwargs)
         except Exception as error:
@@ -185,13 +205,13 @@ class JitFunction:
                 forget_marks(error)
             if known:
                 hide_own_frames(error, located=True)
-                if sys.version_info < (3, 11):  # there `raise` alone brings them back
+                if sys.version_info < (3, 11):  # a bare `raise` adds the hidden frames again
                     raise error
             raise
 
     def _call(self, args: Args, kwargs: Kwargs) -> Value:
         builder = staged_builder()
-        if builder is not None:  # another function is being compiled: become part of its graph
+        if builder is not None:  # another function is being compiled: add the call to its graph
             target = self.function if self._target is None else self._target
             builder.evaluation.check_device(self._device(), f"a call of {self._name} with backend")
             return builder.evaluation.call(target, args, kwargs)
@@ -212,6 +232,7 @@ class JitFunction:
         if not call.compiled and isinstance(entry, Compiled):
             self._hits += 1
         if isinstance(entry, Interpreted):
+            self._fallbacks += 1
             return self._line_by_line(args, kwargs)
         entry.program.hits += 1
         if runtime_state.derivatives and entry.recorded.is_recorded(slots.leaves):
@@ -286,9 +307,9 @@ class JitFunction:
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
-            self._fallbacks += 1
             if self.strict():
                 raise
+            self._fallbacks += 1
             said = f"runs line by line under a derivative: {error}"
             if said not in self._reasons:
                 self._reasons.add(said)
@@ -399,9 +420,11 @@ class JitFunction:
     # ---- questions ----------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
-        """Return how the program cache was used: hits, misses (compilations), limit, size.
+        """Return counts of how the program cache was used, as a named tuple.
 
-        Also counts the calls that ran line by line, and the seconds spent on compiling.
+        Its items are: hits, misses (compilations), maxsize (the limit of the cache), currsize
+        (entries), fallbacks (calls that ran line by line because the function, or its derivative,
+        could not be compiled) and the seconds spent on compiling.
         """
         kept = sum(len(cache.entries) for cache in list(self._caches))
         return CacheInfo(self._hits, self._misses, LIMIT, kept, self._fallbacks, self._seconds)
@@ -549,8 +572,12 @@ def _plain_tensors(args: Args) -> bool:
 
 
 def jit_stats() -> dict[str, Value]:
-    """Sums over all compiled functions: compilations, programs that were made of a program for
-    many sizes (`specialised`), hits, functions that run line by line, seconds, newest reasons.
+    """Return sums over all compiled functions, as a dict.
+
+    They are the numbers of compilations, of programs that were made from a program for many sizes
+    (`specialised`), of calls that found a program (`hits`), and of calls that ran line by line
+    because their function could not be compiled (`fallbacks`); the seconds spent on compiling; and
+    the newest reasons for compilations and fallbacks.
 
     Examples:
         >>> import duograph as ms

@@ -128,7 +128,7 @@ class Guard:
                 if c.exact:
                     return RECOMPILE
                 changed.append((c, now))
-            elif id(c) in self.reported:  # as it was again: the next change is news
+            elif id(c) in self.reported:  # it has its old value again: report the next change
                 del self.reported[id(c)]
         policy = context.settings.stale_captures
         if changed and (policy == "recompile" or not (chosen or self.alone)):

@@ -161,14 +161,13 @@ class JitCall:
             try:
                 program = self._program(shared)
             except (UnsupportedSyntaxError, NeedsValue) as error:
-                # line by line a rank would see its own parts only
+                # divided among ranks, Python code would see only this rank's parts of the tensors
                 if strict or isinstance(error, RefusedError) or dividing() is not None:
                     raise
-                if isinstance(error, AliasedError):  # only with these objects
+                if isinstance(error, AliasedError):  # other objects may be compiled
                     cache.aliased = True
                     self.key = self.key.of_objects(self.slots)
                 entry = Interpreted(str(error))
-                function._fallbacks += 1
                 function._reasons.add(f"runs line by line: {error}")
                 warnings.warn(
                     f"{function._name} runs line by line, not compiled: {error}",

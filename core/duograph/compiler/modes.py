@@ -76,7 +76,7 @@ def graph_call(cell: Cell, args: Args, kwargs: Kwargs) -> Value:
         if compiled is None:
             return NotImplemented
         if isinstance(compiled, _CellFunction) and not compiled.has(args, kwargs):
-            return NotImplemented  # `Cell.compile` was for other arguments
+            return NotImplemented  # `Cell.compile` was called with other arguments
         return compiled.long_call(args, kwargs)
     return _function(cell)(*args, **kwargs)
 

@@ -30,11 +30,11 @@ __all__ = [
     "ReceiverCaches",
 ]
 
-# Signatures that one function keeps for one receiver.
+# The most signatures of which the cache of a function, for one receiver, keeps programs.
 LIMIT = 128
-# The same where sizes vary: most programs are then specialised from symbolic ones.
+# The limit where sizes vary, as most programs are then specialised from symbolic ones.
 SPECIALISED_LIMIT = 1024
-# Programs of one signature that differ in what they captured, such as a training flag.
+# The most programs of one signature; they differ in captured values, such as a training flag.
 VARIANTS = 8
 
 
@@ -95,8 +95,8 @@ class Interpreted:
 
 
 # A program that runs on handles, for arguments that are all plain Tensors: a function from their
-# handles to the handle of the result, the type of the result, and the settings version that it is
-# right for. A plain tuple, since a call unpacks it.
+# handles to the handle of the result, the type of the result, and the version of the settings for
+# which it was compiled. It is a plain tuple, because each call unpacks it.
 FastCall: TypeAlias = tuple[HandleFunction, TensorType, object]
 ArgumentTypes: TypeAlias = tuple[TensorType, ...]
 

@@ -50,7 +50,7 @@ __all__ = ["page_facts"]
 
 # Lines of a file that the page shows around a node outside every function.
 AROUND = 3
-# Kernels are timed in so many runs at most, and for so long.
+# The most runs in which kernels are timed, and the most seconds that these may take.
 RUNS = 9
 SECONDS = 0.5
 
@@ -157,7 +157,7 @@ def _fusion(
             members.setdefault(decision.kernel, []).append(at)
     for at, (node, decision) in enumerate(zip(before.nodes, decisions)):
         kernel = decision.kernel
-        # any value of the kernel that leaves it is a result of the region node
+        # the region node has every value of the kernel that is used outside it
         owners = [at] if kernel is None else members[kernel]
         at_now = [home[i] for k in owners for i in before.nodes[k].results if i in home]
         entry = {

@@ -93,7 +93,7 @@ class RecordedProgram:
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])
         forward = self._forward(wanted)
-        # taken before the call: Python that the graph calls may rebind the tensors
+        # before the call, because Python code that the graph calls may replace the tensors' buffers
         edges = tuple(
             [edge_of(x) if x is not None and w else None for x, w in zip(sources, wanted)]
         )

@@ -233,7 +233,8 @@ def _is_numeric(value: Value) -> bool:
 
 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)
-# Types of Python without a public name: iterators and views of containers, by what they become.
+# Names of Python's iterators and views of containers, which have no public type, that are returned
+# as a tuple, and as a list.
 _AS_TUPLE = ("tuple_iterator", "dict_keys", "dict_values")
 _AS_LIST = ("list_iterator", "generator", "dict_items")
 _MAX_DEPTH = 50
@@ -389,7 +390,7 @@ class _TemplateMaker:
             raise UnsupportedSyntaxError(
                 f"return: got the function {value.__name__}, which the compiled function defines; "
                 "wanted Tensors and "
-                f"Python values",
+                "Python values",
                 construct="Return",
                 remedy="Define the function outside the compiled one",
             )
@@ -399,7 +400,7 @@ class _TemplateMaker:
                 raise UnsupportedSyntaxError(
                     f"return: got a {type(value).__name__} that holds what is known only when the "
                     "function "
-                    f"runs; wanted a list, tuple or dict",
+                    "runs; wanted a list, tuple or dict",
                     construct="Return",
                     remedy="Return list(...) or dict(...) of it",
                 )

@@ -43,14 +43,15 @@ Axis = tuple[int, int]
 # Axes with varying sizes, and how the user described the sizes.
 Open = Mapping[Axis, Symbol | None]
 
-# Symbolic programs of one function for arguments of equal ranks and dtypes; they differ in guards.
+# The most symbolic programs of a family, the calls of one function whose arguments have equal ranks
+# and dtypes; they differ in guards.
 MOST_PROGRAMS = 4
-# Values of `jit(dynamic=)` with which each shape is compiled on its own.
+# Values of `jit(dynamic=)` that turn symbolic sizes off: each shape is compiled separately.
 _NEVER = (0, False)
-# Evaluations with symbols that may fail for one family: an error may be that of a single call.
+# The most failed evaluations with symbols of a family; one failure may be due to a single call.
 _MOST_FAILURES = 3
 _MOST_FAMILIES = 64
-_MOST_SEEN = 63  # shapes of a family that are remembered, less one
+_MOST_SEEN = 63  # the most shapes of a family that are kept before the newest
 
 
 class Variant(NamedTuple):
@@ -247,7 +248,8 @@ class SymbolicPrograms:
             values = program.values(shapes)
             if values is not None and program.is_current():
                 return self._program(family, program, values)
-        stale = [p for p in family.programs if not p.is_current()]  # a flag may be set back
+        # kept, because a captured flag may get its old value again
+        stale = [p for p in family.programs if not p.is_current()]
         current = len(family.programs) - len(stale)
         if family.failures >= _MOST_FAILURES or current >= MOST_PROGRAMS:
             return None

@@ -40,7 +40,7 @@ from .ownership import owns_buffer
 
 __all__ = ["CachedValues"]
 
-# The most calls between two attempts where somebody else holds a handle.
+# The most calls after which caching is tried again if other code holds a handle of the state.
 MAX_WAIT = 1024
 
 _lock = new_lock()  # of `watched`
@@ -158,7 +158,7 @@ class CachedValues:
                     watched[i] = left
                 else:
                     watched.pop(i, None)
-        runtime_state.bindings_version = object()  # programs with bound state compare again
+        runtime_state.bindings_version = object()  # makes programs compare their bound state again
 
     def __del__(self) -> None:
         self.drop()
@@ -186,7 +186,7 @@ class CachedValues:
             return None
         try:
             watch.values = self.compute(*handles)
-        except DuographError as error:  # the whole program will raise it, if it is the user's error
+        except DuographError as error:  # if it is the user's error, the whole program raises it too
             self._notes.append(f"nothing is cached: {error}")
             watch.wait = watch.patience = MAX_WAIT
         return watch.values

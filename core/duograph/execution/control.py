@@ -48,8 +48,8 @@ __all__ = [
 
 LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 
-# Python frames that one call of a named graph may need: two for the call, two for each switch or
-# loop around the next one.
+# The most Python frames that one call of a named graph needs: two for the call, and two for each
+# switch or loop that encloses the next call.
 FRAMES = 16
 _PYTHON: dict[HostType, Callable[[Any], bool | int | float]] = {INT: int, FLOAT: float, BOOL: bool}
 
@@ -306,7 +306,7 @@ def _integer_power(x: int, y: int) -> int:
         raise ArgumentValueError(
             f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in "
             "Python; "
-            f"wanted float(x) ** y"
+            "wanted float(x) ** y"
         )
     power: int = x**y
     return power
@@ -337,7 +337,8 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
     dtype: DType = node.attributes["dtype"]
     bits = (1 << (8 * dtype.itemsize)) - 1
     np_dtype, index, copy_in = dtype.np, node.device.index, node.copy_in
-    # what NumPy takes as it is; an int for a float dtype is rounded once from int64, as in an op
+    # class of numbers that NumPy converts directly; for a float dtype, an int becomes int64 first,
+    # so that it is rounded once, as in an op
     kind = int if dtype.is_integer else float
     low, high = _plain_range(dtype)
 

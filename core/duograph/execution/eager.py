@@ -28,9 +28,10 @@ from .function_calls import function_call
 
 __all__ = ["Eager", "TABLE_LIMIT"]
 
-# Calls kept per op; an op with ever new shapes starts over rather than growing.
+# Calls kept for each op; when there are more, because shapes vary, all are dropped.
 TABLE_LIMIT = 4096
-# 0-d tensors of Python numbers, by class, text, dtype and device: 1.0 is not 1, nor 0.0 -0.0.
+# (class, text, dtype, device) of a Python number -> its 0-d tensor; the class tells 1 from 1.0, and
+# the text 0.0 from -0.0.
 _numbers: dict[tuple[type, str, DType, Device], Tensor] = {}
 _NUMBER_LIMIT = 1024
 
@@ -60,7 +61,7 @@ class Eager:
             call = eager_call(op, types, attributes, device)
             if len(op.table) >= TABLE_LIMIT:
                 op.table.clear()
-            if version is observers.state.version:  # else it may have the other form
+            if version is observers.state.version:  # else observers were added or removed since
                 op.table[key] = call
         return call(*tensors)
 

@@ -290,9 +290,11 @@ def _recorded_call(
     return _recorded_general(recording, plain)
 
 
-# These three return a function that runs the kernel and records a tape node. They differ in the
-# number of operands and results; without a running derivative they call `plain`.
 def _recorded_unary(recording: _Recording, plain: TensorCall) -> TensorCall:
+    """Return a function that runs a kernel with one operand and result, and records a tape node.
+
+    Where no derivative is running, the function calls `plain` instead.
+    """
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     (out_type,) = recording.result_types
     tensor_class = Tensor
@@ -315,6 +317,7 @@ def _recorded_unary(recording: _Recording, plain: TensorCall) -> TensorCall:
 
 
 def _recorded_binary(recording: _Recording, plain: TensorCall) -> TensorCall:
+    """Return a function as `_recorded_unary` does, for kernels of two operands and one result."""
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     (out_type,) = recording.result_types
     first, second = recording.recorded
@@ -345,6 +348,7 @@ def _recorded_binary(recording: _Recording, plain: TensorCall) -> TensorCall:
 
 
 def _recorded_general(recording: _Recording, plain: TensorCall) -> TensorCall:
+    """Return a function as `_recorded_unary` does, for any number of operands and results."""
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     present, result_types = recording.present, recording.result_types
     single, forward_single = recording.single, recording.forward_single

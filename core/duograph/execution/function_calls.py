@@ -46,7 +46,7 @@ def function_call(
         args, kwargs: arguments of a call that has run.
         result: what that call returned.
     """
-    if runtime_state.watch is not None:  # it looks at each op
+    if runtime_state.watch is not None:  # the watch must see each op
         return None
     values = (*args, *kwargs.values())
     positions = [i for i, x in enumerate(values) if isinstance(x, Tensor)]
@@ -100,7 +100,7 @@ def _traced(
                 *[next(symbols) if isinstance(x, Tensor) else x for x in args],
                 **{k: next(symbols) if isinstance(x, Tensor) else x for k, x in kwargs.items()},
             )
-        except DuographError:  # it looks at values
+        except DuographError:  # the function depends on values
             return None
         if not isinstance(found, GraphTensor) and found.__class__ is not tuple:
             return None
@@ -108,7 +108,7 @@ def _traced(
     outputs = graph.outputs
     if (
         graph.effects
-        or any(x._id != i for i, x in enumerate(params))  # written in place
+        or any(x._id != i for i, x in enumerate(params))  # an argument was written in place
         or not graph.nodes
         or any(node.op is constant or node.op.host for node in graph.nodes)
         or any(i < graph.n_params for i in outputs)

@@ -19,12 +19,12 @@ from ..backend.program import Choice, Instruction, Loop, Step, slots_read
 
 __all__ = ["Partition", "partition", "share_packed_operands"]
 
-# A result is cached if it has no more bytes than the operands it is computed from, or than this.
+# A result is cached if it is not larger than its operands together, or not larger than this.
 SMALL_BYTES = 1 << 16
-# A partition pays off from this share of all instructions, or from so many bytes moved by them.
+# The least share of all instructions, or bytes that they move, from which a partition pays off.
 MIN_SHARE = 1 / 16
 MIN_BYTES_MOVED = 1 << 20
-# A call packs an operand once from so many steps that read it on.
+# The least number of steps reading an operand for which a call packs it once for all of them.
 MIN_SHARED_READERS = 3
 
 
@@ -124,8 +124,8 @@ class _OperandPacker:
     def block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
         return [self.instruction(each) for each in instructions]
 
-    # The instruction with packed operands; those inside loops and branches as well.
     def instruction(self, each: Instruction) -> Instruction:
+        """Return an instruction whose steps, in loops and choices too, read packed operands."""
         if isinstance(each, Step):
             return self.step(each)
         if isinstance(each, Loop):

@@ -77,8 +77,8 @@ def fallback(
     if policy == "off" or op.reference_rule is None:
         raise UnsupportedOpError(
             f"{shown}: the {backend.name} backend has no kernel for it and the op has no "
-            f"decomposition; write a kernel, or allow the host to run it with "
-            f"set_context(host_fallback='warn')"
+            "decomposition; write a kernel, or allow the host to run it with "
+            "set_context(host_fallback='warn')"
         )
     key = (backend.name, op.name)
     if policy == "warn" and key not in _warned:

@@ -230,9 +230,12 @@ class _GraphLowering:
         rest = functools.cache(functools.partial(self._rest, found, updates))
         return whole._replace(invariant=InvariantPart(found.reads, once, rest))
 
-    # The steps to compute once for many calls, and the others; None if that is unsafe or does not
-    # pay.
     def _partition(self, state: Collection[int]) -> Partition | None:
+        """Divide the steps into those whose results many calls can use and those of every call.
+
+        Returns None if this is unsafe or does not pay. `state` has the indices of the parameters
+        whose values rarely change between calls.
+        """
         work = self.work
         if (
             type(work.backend).exclusive is Backend.exclusive
@@ -257,8 +260,13 @@ class _GraphLowering:
         notes.append(f"{count} native calls between collectives and other Python")
         return found
 
-    # The executable of the steps of every call.
     def _rest(self, found: Partition, updates: Mapping[int, int]) -> Executable:
+        """Return the executable of the steps that every call runs.
+
+        Args:
+            found: the division of all steps.
+            updates: as for `lower_program`.
+        """
         rest = self._linked(found.rest, found.kept, [], updates)
         assert rest is not None  # the whole graph was linked
         return rest

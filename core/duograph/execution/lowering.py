@@ -34,7 +34,7 @@ from .segments import polling
 
 __all__ = ["Lowering", "RegionCalls"]
 
-# The calls that the backend compiled for bodies of `region` nodes.
+# Body of a `region` node -> the call that the backend compiled for it.
 RegionCalls = Mapping[Graph, PreparedCall]
 Types = tuple[ValueType | None, ...]
 
@@ -43,7 +43,7 @@ CONSTANT_LIMIT = 1024
 
 # Bytes that a native program keeps for a host value.
 _HOST_BYTES: Mapping[ValueType, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
-# Ops on host values that native programs have.
+# The ops on host values that a native program can run.
 _HOST_OPS = {
     "scalar",
     "to_host",

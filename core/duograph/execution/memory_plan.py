@@ -165,7 +165,7 @@ class _Lifetimes:
             self.write(slot)
         self.walk(each.body)
         self.now += 1
-        self.last_failure = self.now  # an interrupt can end a loop
+        self.last_failure = self.now  # a loop may end early, by an interrupt
         for slot in (*ring, each.predicate):
             self.read(slot)
         for slot, last in enumerate(self.last):

@@ -69,7 +69,7 @@ def native_program(
             draws.append(each)
         else:
             steps.append(each)
-    # a program that gives up on a number is run again, which would draw random numbers twice
+    # if a number does not fit into C's type, the program runs again, and would draw numbers twice
     if draws and any(isinstance(s, HostStep) for s in steps_in(instructions)):
         notes.append("runs step by step: random ops beside Python numbers")
         return None
@@ -187,7 +187,7 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
             return found
         return as_linked(found, len(program.params), len(program.outputs))
 
-    if work.observed:  # linked again for observers, which is no work of the program
+    if work.observed:  # the second form, for observers: not reported
         linked = answer(backend, "link", ask)
     else:
         with reporting("compile", f"link {len(program.instructions)} steps", repr(work.device)):

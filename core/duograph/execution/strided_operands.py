@@ -59,7 +59,7 @@ def _block(
 ) -> list[Instruction]:
     """Return the instructions of a program, a loop body or a branch without spare movements."""
     kept: list[Instruction | None] = [_inside(each, reads) for each in instructions]
-    # from the last to the first, so that what is read in place may be read through two movements
+    # from the last to the first, so that a reader may skip two movements in a row
     for at, each in reversed(list(enumerate(kept))):
         if not (isinstance(each, Step) and each.pure and each.single and len(each.operands) == 1):
             continue
@@ -167,7 +167,7 @@ def _regrouped(view: View, shape: Sequence[int]) -> tuple[int, ...] | None:
     """Return the strides of a view after a reshape, or None if it has none."""
     axes = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if n != 1]
     strides: list[int] = []
-    extent, stride = 1, 0  # what is left of the axis of the view that is being divided
+    extent, stride = 1, 0  # the undivided rest of the view's current axis
     for n in reversed(shape):
         if n == 1:
             strides.append(0)

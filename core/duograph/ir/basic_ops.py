@@ -107,7 +107,7 @@ def _(x, out, dout, dtype):
         stored = dtype if dtype.kind == "s" else x.dtype
         raise GradientError(
             f"cast: there is no gradient through {stored.name}, which stores values; "
-            f"ops.stop_gradient(x) before the cast says that none is wanted"
+            "ops.stop_gradient(x) before the cast says that none is wanted"
         )
     return (cast_to(dout, x.dtype),)
 

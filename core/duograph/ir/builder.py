@@ -95,7 +95,8 @@ class GraphBuilder:
         self.types: list[ValueType] = []
         self.nodes: list[GraphNode] = []
         self.n_params = 0
-        self._constants: dict[tuple[str, DType], int] = {}  # fills by number and dtype
+        # (text of a number, dtype) -> value id of a fill
+        self._constants: dict[tuple[str, DType], int] = {}
         self.span: SourceSpan | None = None
 
     # ---- values -------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ class GraphBuilder:
 
         Returns the symbolic result, or a tuple of them for an op with several.
         """
-        first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
+        first = op.promote_from  # earlier operands, such as a condition, give numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
         try:
             values = [
@@ -237,8 +238,8 @@ class GraphBuilder:
         if op.promote is not None:
             target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
-            # the last operand first: the backward sweep then adds the cotangents of the casts in
-            # operand order
+            # append the cast of the last operand first: the backward sweep visits nodes in reverse,
+            # and so adds the cotangents in the order of the operands
             for i in reversed(range(op.promote_from, len(values))):
                 v = values[i]
                 if v is not None and v._type.dtype is not target:
@@ -250,7 +251,7 @@ class GraphBuilder:
 
         Returns the symbolic result, or a tuple of them.
         """
-        # ops of graphs alone take host types too
+        # ops that only graphs have also take host types
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
         operands = tuple([None if v is None else v._id for v in values])
         if op.dtypes is not None or not op.storage:

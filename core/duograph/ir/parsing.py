@@ -90,8 +90,8 @@ def _strip(line: str) -> str:
     return line.strip()
 
 
-# The tensor type or host type that a text such as "float32[2, 3]" or "int" names.
 def _type(text: str) -> ValueType:
+    """Return the tensor or host type that a text such as "float32[2, 3]" or "int" names."""
     text = text.strip()
     if text in _HOST_TYPES:
         return _HOST_TYPES[text]
@@ -104,8 +104,8 @@ def _type(text: str) -> ValueType:
     return TensorType.of(shape, as_dtype(found[1]))
 
 
-# The side effect that a text such as "io" or "writes(x)" names.
 def _effect(text: str) -> Effect:
+    """Return the side effect that a text such as "io" or "writes(x)" names."""
     name, _, operand = text.rstrip(")").partition("(")
     plain: dict[str, Callable[[], Effect]] = {
         "io": IO, "random": Random, "communicates": Communicates,
@@ -154,8 +154,11 @@ class _Reader:
         self.named: dict[str, NamedGraph] = {}
         self.defined: set[str] = set()
 
-    # The next line without its comment; `wanted` says in an error what it should be.
     def next(self, wanted: str) -> str:
+        """Return the next line without its comment; at the end of the text, raise ValueError.
+
+        `wanted` says in the error what the line should have been.
+        """
         if self.at == len(self.lines):
             raise ValueError(f"the text ends here; wanted {wanted}")
         number, line, whole = self.lines[self.at]
@@ -163,8 +166,8 @@ class _Reader:
         self.last = (number, whole)
         return line
 
-    # The named graph of a name such as "@walk", created at its first mention.
     def target(self, name: str) -> NamedGraph:
+        """Return the named graph of a name such as "@walk", created at the name's first mention."""
         found = self.named.get(name)
         if found is None:
             found = self.named[name] = NamedGraph(name[1:], ())
@@ -244,8 +247,8 @@ class _Scope:
         self.names: dict[str, int] = {}
         self.types: list[ValueType] = []
 
-    # Gives a new value its name and type; returns its id.
     def define(self, name: str, type_: ValueType) -> int:
+        """Add a value with this name and type to the graph; return its id."""
         if name in self.names:
             raise ValueError(f"{name} is defined twice")
         self.names[name] = len(self.types)
@@ -257,8 +260,8 @@ class _Scope:
             raise ValueError(f"{name} is used before it is defined")
         return self.names[name]
 
-    # The graph node that a line, and the block after it, describe.
     def node(self, line: str) -> GraphNode:
+        """Parse a graph node from its line, and from the lines of its sub-graphs after it."""
         has_blocks = line.endswith("{")
         line = line.removesuffix("{").strip()
         # the operands end with the bracket that closes them; effects may contain brackets too
@@ -383,7 +386,7 @@ def _unknown_call(name: str) -> HostCall:
     def refuse(*_: object) -> NoReturn:
         raise GraphError(
             f"host.{name}: the graph was read from text, which holds no Python functions; "
-            f"wanted the graph that was compiled"
+            "wanted the graph that was compiled"
         )
 
     return HostCall(refuse, name)

@@ -88,8 +88,8 @@ class _Writer:
             self.named.append(target)
         return f"@{found}"
 
-    # The text of an attribute's value.
     def value(self, value: object) -> str:
+        """Return the text of the value of an attribute."""
         if isinstance(value, DType):
             return value.name
         if isinstance(value, NamedGraph):
@@ -114,8 +114,8 @@ class _Writer:
         args += [f"{k}={self.value(v)}" for k, v in node.attributes.items() if not _has_graphs(v)]
         return f"{node.op.name}({', '.join(args)})"
 
-    # The lines of a node, with its sub-graphs indented.
     def node(self, graph: Graph, node: GraphNode) -> list[str]:
+        """Return the lines of a node, with its sub-graphs indented."""
         left = _list([f"%{i}" for i in node.results], node.single)
         line = f"{left} = {self.head(node)}" if left else self.head(node)
         if node.results:
@@ -130,8 +130,8 @@ class _Writer:
             lines += [f"  {text}" for text in self.graph(inner, f"{name} = ")]
         return [*lines, "}"] if blocks else lines
 
-    # The lines of a graph; `title` precedes the header, `tail` follows it.
     def graph(self, graph: Graph, title: str = "", tail: str = "") -> list[str]:
+        """Return the lines of a graph; in the first, `title` is before the header, `tail` after."""
         head = ", ".join(f"%{i}: {graph.types[i]}" for i in range(graph.n_params))
         lines = [f"{title}graph({head}){tail} {{"]
         for node in graph.nodes:
@@ -139,8 +139,8 @@ class _Writer:
         outputs = _list([f"%{i}" for i in graph.outputs], graph.single)
         return [*lines, f"  return {outputs}".rstrip(), "}"]
 
-    # The lines of a named graph, with its result types and effects.
     def named_graph(self, target: NamedGraph) -> list[str]:
+        """Return the lines of a named graph, with its result types and effects."""
         types = ", ".join(repr(t) for t in target.result_types)
         tail = (f" : {types}" if types else "") + _effects(target.effects)
         if target.graph is None:

@@ -58,7 +58,7 @@ class HostValue:
     def _unknown(self, *_: object, **__: object) -> NoReturn:
         raise NeedsValue(
             f"got a Python {self._type.name} that is known only when the compiled function runs, "
-            f"where a value is needed while compiling"
+            "where a value is needed while compiling"
         )
 
     __bool__ = __int__ = __float__ = __index__ = __complex__ = __len__ = _unknown

@@ -47,8 +47,11 @@ class _Verifier:
     def __init__(self) -> None:
         self.done: set[int] = set()
 
-    # Checks a graph and the graphs inside it; `context` are the nodes around it, for errors.
     def graph(self, graph: Graph, context: Context) -> None:
+        """Check a graph and its sub-graphs; raise GraphError for the first mistake.
+
+        `context` has the nodes around the graph, which the error names.
+        """
         if id(graph) in self.done:
             return
         self.done.add(id(graph))
@@ -77,8 +80,8 @@ class _Verifier:
                 f"graph: says one result and returns {len(graph.outputs)}{_inside(context)}"
             )
 
-    # Checks a named graph, and its declared result types and effects.
     def named(self, target: NamedGraph, context: Context) -> None:
+        """Check a named graph, and that it declares the result types and effects of its graph."""
         graph = target.graph
         if graph is None:
             raise GraphError(f"{target}: is called and was never finished{_inside(context)}")
@@ -168,7 +171,7 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
         op.check_dtypes(types)  # type: ignore[arg-type]
         found = op.result_types(types, node.attributes)  # type: ignore[arg-type]
         if op.body is not None and op.infer_rule is not None:
-            # the rule is a shorter way to the types of the body; only the body checks all operands
+            # the infer rule must return the types of the body; only the body checks all operands
             body = runtime_state.expand_body(op, types, node.attributes)
             traced = tuple(body.types[i] for i in body.outputs)
             if traced != (found if isinstance(found, tuple) else (found,)):

@@ -39,6 +39,11 @@ class StateMismatch(CheckpointError, RuntimeError):
 
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+IncompatibleKeys.__doc__ = """Result of `Cell.load_state_dict`, with two lists of names.
+
+`missing_keys` are those that the Cell has and the state dictionary lacks, `unexpected_keys` those
+that only the dictionary has.
+"""
 EXTRA_STATE = "_extra_state"  # the end of the paths of what `get_extra_state` returned
 
 

@@ -33,10 +33,10 @@ _TEMPLATE = """{summary}
 
     Args:
 {arguments}
-        dtype: element type of the result; None leaves it as computed.
+        dtype: dtype to which the result is converted; None means no conversion.
 
     Returns:
-        Tensor of the shape of {shape}.
+        Tensor of {shape}.
 
     Examples:
         >>> import duograph.numpy as mnp
@@ -54,7 +54,9 @@ def named(
     call.__doc__ = _TEMPLATE.format(
         summary=summary,
         arguments="\n".join(f"        {n}: {_ARGUMENT}" for n in operands),
-        shape=f"`{operands[0]}`" if len(operands) == 1 else "the operands, broadcast",
+        shape=f"the shape of `{operands[0]}`"
+        if len(operands) == 1
+        else "the operands' broadcast shape",
         name=name,
         example=example,
         printed=printed,
@@ -134,81 +136,101 @@ def _exp2(x: Tensor) -> Tensor:
 
 # ---- arithmetic ---------------------------------------------------------------------------------
 
-add = binary("add", _ops.add, "Return the sum of two tensors.", "[1, 2], 3", "[4 5]")
-subtract = binary(
-    "subtract", _ops.sub, "Return the difference of two tensors.", "[1, 2], 3", "[-2 -1]"
+add = binary(
+    "add", _ops.add, "Return the sum of two tensors, element by element.", "[1, 2], 3", "[4 5]"
 )
-multiply = binary("multiply", _ops.mul, "Return the product of two tensors.", "[1, 2], 3", "[3 6]")
+subtract = binary(
+    "subtract", _ops.sub, "Return `x1` minus `x2`, element by element.", "[1, 2], 3", "[-2 -1]"
+)
+multiply = binary(
+    "multiply",
+    _ops.mul,
+    "Return the product of two tensors, element by element.",
+    "[1, 2], 3",
+    "[3 6]",
+)
 divide = binary(
-    "divide", _ops.div, "Return the quotient of two tensors.", "[1, 2], 4", "[0.25 0.5 ]"
+    "divide",
+    _ops.div,
+    "Return `x1` divided by `x2`, element by element.",
+    "[1, 2], 4",
+    "[0.25 0.5 ]",
 )
 true_divide = binary(
-    "true_divide", _ops.div, "Return the quotient of two tensors.", "[1, 2], 4", "[0.25 0.5 ]"
+    "true_divide",
+    _ops.div,
+    "Return `x1` divided by `x2`, element by element.",
+    "[1, 2], 4",
+    "[0.25 0.5 ]",
 )
 floor_divide = binary(
-    "floor_divide", _ops.floor_div, "Return the quotient rounded down.", "[7, -7], 2", "[ 3 -4]"
+    "floor_divide",
+    _ops.floor_div,
+    "Return `x1` divided by `x2`, rounded down.",
+    "[7, -7], 2",
+    "[ 3 -4]",
 )
 remainder = binary(
     "remainder",
     _ops.floor_mod,
-    "Return the remainder with the sign of the divisor.",
+    "Return the remainder of `x1` divided by `x2`, with the sign of the divisor `x2`.",
     "[7, -7], 3",
     "[1 2]",
 )
 mod = binary(
     "mod",
     _ops.floor_mod,
-    "Return the remainder with the sign of the divisor.",
+    "Return the remainder of `x1` divided by `x2`, with the sign of the divisor `x2`.",
     "[7, -7], 3",
     "[1 2]",
 )
 fmod = binary(
     "fmod",
     _ops.fmod,
-    "Return the remainder with the sign of the dividend.",
+    "Return the remainder of `x1` divided by `x2`, with the sign of the dividend `x1`.",
     "[7, -7], 3",
     "[ 1 -1]",
 )
-power = binary("power", _ops.pow, "Return `x1` to the power of `x2`.", "[2, 3], 2", "[4 9]")
+power = binary("power", _ops.pow, "Return `x1` raised to the power of `x2`.", "[2, 3], 2", "[4 9]")
 float_power = binary(
     "float_power",
     lambda x, y: _ops.pow(as_floating(x), as_floating(y)),
-    "Return `x1` to the power of `x2`, computed in floating point.",
+    "Return `x1` raised to the power of `x2`, computed in floating point.",
     "[2, 3], -1",
     "[0.5        0.33333334]",
 )
 maximum = binary(
     "maximum",
     _ops.maximum,
-    "Return the larger of two elements; NaN if either is NaN.",
+    "Return the larger element of each pair; NaN if either is NaN.",
     "[1, 5], 3",
     "[3 5]",
 )
 minimum = binary(
     "minimum",
     _ops.minimum,
-    "Return the smaller of two elements; NaN if either is NaN.",
+    "Return the smaller element of each pair; NaN if either is NaN.",
     "[1, 5], 3",
     "[1 3]",
 )
 copysign = binary(
     "copysign",
     lambda x, y: _ops.copysign(x, y).astype(x.dtype),
-    "Return `x1` with the sign of `x2`.",
+    "Return the magnitude of `x1` with the sign of `x2`, element by element.",
     "[1.0, 2.0], -3.0",
     "[-1. -2.]",
 )
 hypot = binary(
     "hypot",
     _floating(_ops.hypot),
-    "Return the hypotenuse of right triangles with the given legs.",
+    "Return sqrt(x1**2 + x2**2), the hypotenuse of a right triangle, without overflow.",
     "3.0, 4.0",
     "5.0",
 )
 heaviside = binary(
     "heaviside",
     _ops.heaviside,
-    "Return 0 where `x1` is negative, 1 where it is positive and `x2` where it is 0.",
+    "Return 0 where `x1` is negative, 1 where `x1` is positive, and `x2` where `x1` is 0.",
     "[-1.0, 0.0, 2.0], 0.5",
     "[0.  0.5 1. ]",
 )
@@ -238,14 +260,14 @@ positive = unary_of_a(
 sign = unary(
     "sign",
     _ops.sign,
-    "Return -1, 0 or 1: the sign of each element.",
+    "Return the sign of each element: -1, 0 or 1.",
     "[-1.5, 0.0, 2.0]",
     "[-1.  0.  1.]",
 )
 signbit = unary(
     "signbit",
     _ops.signbit,
-    "Return whether the sign bit of each element is set.",
+    "Return whether the sign bit of each element is set, which it is for -0.0 too.",
     "[-1.5, 0.0, 2.0]",
     "[ True False False]",
 )
@@ -267,13 +289,19 @@ reciprocal = unary(
 # ---- exponentials and logarithms ----------------------------------------------------------------
 
 exp = unary(
-    "exp", _ops.exp, "Return e to the power of each element.", "[0.0, 1.0]", "[1.        2.7182817]"
+    "exp",
+    _ops.exp,
+    "Return e raised to the power of each element.",
+    "[0.0, 1.0]",
+    "[1.        2.7182817]",
 )
-exp2 = unary("exp2", _exp2, "Return 2 to the power of each element.", "[1.0, 3.0]", "[2. 8.]")
+exp2 = unary(
+    "exp2", _exp2, "Return 2 raised to the power of each element.", "[1.0, 3.0]", "[2. 8.]"
+)
 expm1 = unary(
     "expm1",
     _ops.expm1,
-    "Return exp(x) - 1, accurate near 0.",
+    "Return exp(x) - 1 for each element x, accurate near 0.",
     "[0.0, 1.0]",
     "[0.        1.7182817]",
 )
@@ -297,7 +325,7 @@ log10 = unary(
 log1p = unary(
     "log1p",
     _ops.log1p,
-    "Return log(1 + x), accurate near 0.",
+    "Return log(1 + x) for each element x, accurate near 0.",
     "[0.0, 1.0]",
     "[0.        0.6931472]",
 )
@@ -356,7 +384,7 @@ arctan = unary(
 arctan2 = binary(
     "arctan2",
     _floating(_ops.atan2),
-    "Return the angle in radians of the point (`x2`, `x1`).",
+    "Return the angle in radians from the x axis to the point (x2, x1).",
     "[1.0, -1.0], 1.0",
     "[ 0.7853982 -0.7853982]",
 )
@@ -405,21 +433,21 @@ arctanh = unary(
 deg2rad = unary(
     "deg2rad",
     _floating(_ops.deg2rad),
-    "Convert degrees to radians.",
+    "Convert angles from degrees to radians.",
     "[0.0, 180.0]",
     "[0.        3.1415927]",
 )
 radians = unary(
     "radians",
     _floating(_ops.deg2rad),
-    "Convert degrees to radians.",
+    "Convert angles from degrees to radians.",
     "[0.0, 180.0]",
     "[0.        3.1415927]",
 )
 rad2deg = unary(
     "rad2deg",
     _floating(_ops.rad2deg),
-    "Convert radians to degrees.",
+    "Convert angles from radians to degrees.",
     "[0.0, 1.0]",
     "[ 0.      57.29578]",
 )
@@ -455,7 +483,7 @@ trunc = unary(
 rint = unary(
     "rint",
     _floating(_ops.round),
-    "Round each element to the nearest integer, halves to the even one.",
+    "Round each element to the nearest integer, and halves to the even one.",
     "[-1.5, 0.5, 2.5]",
     "[-2.  0.  2.]",
 )
@@ -564,15 +592,23 @@ def divmod(x1: TensorLike, x2: TensorLike, dtype: DTypeLike | None = None) -> tu
 # ---- integers -----------------------------------------------------------------------------------
 
 bitwise_and = binary(
-    "bitwise_and", _ops.bitwise_and, "Return the bits that are set in both operands.", "13, 17", "1"
+    "bitwise_and",
+    _ops.bitwise_and,
+    "Return the bitwise and of two integers, element by element.",
+    "13, 17",
+    "1",
 )
 bitwise_or = binary(
-    "bitwise_or", _ops.bitwise_or, "Return the bits that are set in either operand.", "13, 16", "29"
+    "bitwise_or",
+    _ops.bitwise_or,
+    "Return the bitwise or of two integers, element by element.",
+    "13, 16",
+    "29",
 )
 bitwise_xor = binary(
     "bitwise_xor",
     _ops.bitwise_xor,
-    "Return the bits that are set in one operand alone.",
+    "Return the bitwise exclusive or of two integers, element by element.",
     "13, 17",
     "28",
 )
@@ -591,8 +627,16 @@ invert = unary(
     "[ -1 -14]",
 )
 gcd = binary(
-    "gcd", _ops.gcd, "Return the greatest common divisor of two integers.", "[4, 6], 20", "[4 2]"
+    "gcd",
+    _ops.gcd,
+    "Return the greatest common divisor of each pair of integers.",
+    "[4, 6], 20",
+    "[4 2]",
 )
 lcm = binary(
-    "lcm", _ops.lcm, "Return the least common multiple of two integers.", "[4, 6], 20", "[20 60]"
+    "lcm",
+    _ops.lcm,
+    "Return the least common multiple of each pair of integers.",
+    "[4, 6], 20",
+    "[20 60]",
 )

@@ -23,18 +23,19 @@ __all__ = [
 ]
 # fmt: on
 
-_NORM = """norm: ``"backward"`` (None) divides the inverse by the number of points,
-            ``"forward"`` the transform, ``"ortho"`` each by its square root."""
+_NORM = """norm: which results are divided by the number of points: those of inverse transforms for
+            ``"backward"`` or None, those of the others for ``"forward"``. For ``"ortho"``, all are
+            divided by its square root."""
 _ONE = """{summary}
 
     Args:
         a: array-like.
-        n: number of points along the axis; None takes its size. Other sizes are cut or padded.
-        axis: the axis.
+        n: {points}
+        axis: axis that is transformed.
         {norm}
 
     Returns:
-        Tensor.
+        {result} Tensor.
 
     Raises:
         ValueError: the axis is out of range, or `n` is less than 1.
@@ -48,12 +49,12 @@ _SEVERAL = """{summary}
 
     Args:
         a: array-like.
-        s: numbers of points along the axes; None takes their sizes.
-        axes: the axes{default}.
+        s: {points}
+        axes: axes that are transformed, in the order of `s`{default}.
         {norm}
 
     Returns:
-        Tensor.
+        {result} Tensor.
 
     Raises:
         ValueError: an axis is out of range, or a number of points is less than 1.
@@ -63,6 +64,25 @@ _SEVERAL = """{summary}
         >>> print(mnp.fft.{name}({example}).shape)
         {shape}
     """
+
+
+# What the docstrings say of `n`, the argument of transforms along one axis, and of `s`, that of
+# transforms along several. Transforms with real results (`hfft`, and the inverse of `rfft`) take
+# one half of the points and return all of them.
+_POINTS = """number of points that are transformed; None means the size of the axis. A longer axis
+            is cut, a shorter one is padded with zeros."""
+_REAL_POINTS = """number of points of the result along the axis; None means 2 * (size - 1) for an
+            input axis of that size. An axis longer than n // 2 + 1 is cut, a shorter one is padded
+            with zeros."""
+_SIZES = """number of points that are transformed, for each of the axes; None means the sizes of the
+            axes. A longer axis is cut, a shorter one is padded with zeros."""
+_REAL_SIZES = """size of the result, for each of the axes; None means the input's sizes, but
+            2 * (size - 1) for the last of the axes."""
+
+
+def _is_real(name: str) -> bool:
+    """Return whether the transform `name` has real results."""
+    return name.startswith(("irfft", "hfft"))
 
 
 def _named(call: Callable[..., Tensor], name: str, text: str) -> Callable[..., Tensor]:
@@ -88,14 +108,24 @@ def _one(name: str, summary: str, size: int) -> Callable[..., Tensor]:
     return _named(
         call,
         name,
-        _ONE.format(summary=summary, norm=_NORM, name=name, example=example, shape=f"({size},)"),
+        _ONE.format(
+            summary=summary,
+            points=_REAL_POINTS if _is_real(name) else _POINTS,
+            norm=_NORM,
+            result="Real" if _is_real(name) else "Complex",
+            name=name,
+            example=example,
+            shape=f"({size},)",
+        ),
     )
 
 
 def _text_of_several(name: str, summary: str, size: int, default: str) -> str:
     return _SEVERAL.format(
         summary=summary,
+        points=_REAL_SIZES if _is_real(name) else _SIZES,
         norm=_NORM,
+        result="Real" if _is_real(name) else "Complex",
         name=name,
         example="mnp.ones((3, 4))",
         shape=f"(3, {size})",
@@ -138,27 +168,44 @@ def _all(name: str, summary: str, size: int) -> Callable[..., Tensor]:
         out: Tensor = transform(tensor_of(a), s, axes, norm)
         return out
 
-    return _named(call, name, _text_of_several(name, summary, size, "; None is all"))
+    return _named(
+        call,
+        name,
+        _text_of_several(
+            name,
+            summary,
+            size,
+            "; None means all,\n            or with `s` as many of the last axes as `s` has items",
+        ),
+    )
 
 
-fft = _one("fft", "Return the discrete Fourier transform.", 4)
-ifft = _one("ifft", "Return the inverse of `fft`.", 4)
-rfft = _one("rfft", "Return the transform of real points: the frequencies from 0 up.", 3)
-irfft = _one("irfft", "Return the inverse of `rfft`: real points.", 6)
-hfft = _one("hfft", "Return the real transform of points with Hermitian symmetry.", 6)
-ihfft = _one("ihfft", "Return the inverse of `hfft`.", 3)
+fft = _one("fft", "Return the discrete Fourier transform along one axis.", 4)
+ifft = _one("ifft", "Return the inverse discrete Fourier transform along one axis.", 4)
+rfft = _one(
+    "rfft", "Return the Fourier transform of real points, for the frequencies from 0 up.", 3
+)
+irfft = _one("irfft", "Return the inverse of `rfft`: the real points of a transform.", 6)
+hfft = _one(
+    "hfft", "Return the real Fourier transform of a Hermitian signal, of which `a` is one half.", 6
+)
+ihfft = _one(
+    "ihfft", "Return the inverse of `hfft`: one half of a Hermitian signal of real frequencies.", 3
+)
 fft2 = _two("fft2", "Return the discrete Fourier transform over two axes.", 4)
-ifft2 = _two("ifft2", "Return the inverse of `fft2`.", 4)
-rfft2 = _two("rfft2", "Return the transform of real points over two axes.", 3)
-irfft2 = _two("irfft2", "Return the inverse of `rfft2`: real points.", 6)
-hfft2 = _two("hfft2", "Return the real transform of Hermitian points over two axes.", 6)
-ihfft2 = _two("ihfft2", "Return the inverse of `hfft2`.", 3)
+ifft2 = _two("ifft2", "Return the inverse discrete Fourier transform over two axes.", 4)
+rfft2 = _two("rfft2", "Return the Fourier transform of real points over two axes.", 3)
+irfft2 = _two("irfft2", "Return the inverse of `rfft2`: the real points of a transform.", 6)
+hfft2 = _two("hfft2", "Return the real Fourier transform of a Hermitian signal over two axes.", 6)
+ihfft2 = _two("ihfft2", "Return the inverse of `hfft2`: one half of a Hermitian signal.", 3)
 fftn = _all("fftn", "Return the discrete Fourier transform over several axes.", 4)
-ifftn = _all("ifftn", "Return the inverse of `fftn`.", 4)
-rfftn = _all("rfftn", "Return the transform of real points over several axes.", 3)
-irfftn = _all("irfftn", "Return the inverse of `rfftn`: real points.", 6)
-hfftn = _all("hfftn", "Return the real transform of Hermitian points over several axes.", 6)
-ihfftn = _all("ihfftn", "Return the inverse of `hfftn`.", 3)
+ifftn = _all("ifftn", "Return the inverse discrete Fourier transform over several axes.", 4)
+rfftn = _all("rfftn", "Return the Fourier transform of real points over several axes.", 3)
+irfftn = _all("irfftn", "Return the inverse of `rfftn`: the real points of a transform.", 6)
+hfftn = _all(
+    "hfftn", "Return the real Fourier transform of a Hermitian signal over several axes.", 6
+)
+ihfftn = _all("ihfftn", "Return the inverse of `hfftn`: one half of a Hermitian signal.", 3)
 
 
 def fftshift(x: TensorLike, axes: Ints | None = None) -> Tensor:

@@ -278,11 +278,12 @@ def _window(name: str, values: Callable[[int], Array], example: str) -> Callable
             raise ArgumentValueError(f"{name}: got M={M!r}; wanted an int")
         return Tensor(values(M), float32)
 
+    title = name.capitalize()
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""Return the {name} window.
+    call.__doc__ = f"""Return the {title} window, which tapers a signal of M samples at both ends.
 
     Args:
-        M: number of samples; less than 1 gives an empty window.
+        M: number of samples; for less than 1 the window is empty.
 
     Returns:
         float32 Tensor of shape (M,).

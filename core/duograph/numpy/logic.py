@@ -27,60 +27,72 @@ def _of_floats(op: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 equal = binary(
-    "equal", _ops.equal, "Return whether two elements are equal.", "[1, 2], 2", "[False  True]"
+    "equal",
+    _ops.equal,
+    "Return, for each pair of elements, whether they are equal.",
+    "[1, 2], 2",
+    "[False  True]",
 )
 not_equal = binary(
-    "not_equal", _ops.not_equal, "Return whether two elements differ.", "[1, 2], 2", "[ True False]"
+    "not_equal",
+    _ops.not_equal,
+    "Return, for each pair of elements, whether they differ.",
+    "[1, 2], 2",
+    "[ True False]",
 )
 less = binary(
-    "less", _ops.less, "Return whether `x1` is less than `x2`.", "[1, 2], 2", "[ True False]"
+    "less",
+    _ops.less,
+    "Return whether each element of `x1` is less than that of `x2`.",
+    "[1, 2], 2",
+    "[ True False]",
 )
 less_equal = binary(
     "less_equal",
     _ops.less_equal,
-    "Return whether `x1` is at most `x2`.",
+    "Return whether each element of `x1` is at most that of `x2`.",
     "[1, 2], 2",
     "[ True  True]",
 )
 greater = binary(
     "greater",
     _ops.greater,
-    "Return whether `x1` is greater than `x2`.",
+    "Return whether each element of `x1` is greater than that of `x2`.",
     "[1, 2], 1",
     "[False  True]",
 )
 greater_equal = binary(
     "greater_equal",
     _ops.greater_equal,
-    "Return whether `x1` is at least `x2`.",
+    "Return whether each element of `x1` is at least that of `x2`.",
     "[1, 2], 2",
     "[False  True]",
 )
 logical_and = binary(
     "logical_and",
     _ops.logical_and,
-    "Return whether both elements are true.",
+    "Return, for each pair of elements, whether both are true.",
     "[True, False], True",
     "[ True False]",
 )
 logical_or = binary(
     "logical_or",
     _ops.logical_or,
-    "Return whether either element is true.",
+    "Return, for each pair of elements, whether at least one is true.",
     "[True, False], False",
     "[ True False]",
 )
 logical_xor = binary(
     "logical_xor",
     _ops.logical_xor,
-    "Return whether exactly one element is true.",
+    "Return, for each pair of elements, whether exactly one is true.",
     "[True, False], True",
     "[False  True]",
 )
 logical_not = unary_of_a(
     "logical_not",
     _ops.logical_not,
-    "Return whether each element is false.",
+    "Return whether each element is false (0).",
     "[True, False]",
     "[False  True]",
 )

@@ -119,18 +119,24 @@ def _output_size(name: str, x: Tensor, output_size: object, n: int) -> tuple[int
     return sizes
 
 
-_ADAPTIVE_DOC = """{what} over adaptive windows (`mindspore.ops.adaptive_{kind}_pool{n}d`).
+_ADAPTIVE_DOC = """Return the {what} of each window, for windows that divide the spatial axes
+    into `output_size` nearly equal parts (`mindspore.ops.adaptive_{kind}_pool{n}d`).
+
+    Element i of an axis of the result stands for the window of the elements j of the input with
+    floor(i * size / out) <= j < ceil((i + 1) * size / out), where `size` and `out` are the sizes of
+    the axis before and after.
 
     Args:
-        input: Tensor (N, C, {axes}), or without N; floating.
-        output_size: int, or {n} of them; None keeps an axis.{extra}
+        input: floating Tensor (N, C, {axes}), or (C, {axes}) for a single example.
+        output_size: int, or one int for each spatial axis; None instead of an int keeps an axis's
+            size.{extra}
 
     Returns:
-        Tensor (N, C, {axes}). Cell i of an axis covers the inputs from floor(i n / out) to
-        ceil((i + 1) n / out).
+        Tensor (N, C, {axes}) with spatial axes of `output_size`, without N if `input` has
+        none{pair}.
 
     Raises:
-        ValueError: another number of axes, or a size that is not positive.
+        ValueError: `input` has another number of axes, or a size is not positive.
 
     Examples:
         >>> import duograph as ms
@@ -191,11 +197,15 @@ def adaptive_max_pool3d(
 
 for _n in (1, 2, 3):
     globals()[f"adaptive_avg_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
-        what="Mean", kind="avg", extra="", **doc_words(_n)
+        what="mean", kind="avg", extra="", pair="", **doc_words(_n)
     )
     globals()[f"adaptive_max_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
-        what="Largest element",
+        what="largest element",
         kind="max",
-        extra="\n        return_indices: also return int64 indices in the flattened spatial axes.",
+        extra=(
+            "\n        return_indices: whether to return each element's index, too, in the "
+            "flattened spatial axes."
+        ),
+        pair=";\n        with `return_indices` a tuple of it and an int64 Tensor of the same shape",
         **doc_words(_n),
     )

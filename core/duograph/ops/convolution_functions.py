@@ -73,23 +73,27 @@ def convolve(
     return reshape_to(out, out.shape[1:]) if single else out
 
 
-_DOC = """{n}-D convolution (cross-correlation) (`mindspore.ops.conv{n}d`).
+_DOC = """Compute a {n}-D convolution without flipping the kernel (`mindspore.ops.conv{n}d`).
 
     Args:
-        input: Tensor (N, C, {axes}), or without N.
-        weight: Tensor (O, C / groups, {kernel}).
-        bias: Tensor (O,) or None.
-        stride, dilation: int, or {n} of them.
-        pad_mode: ``"valid"``, ``"same"`` (output size is input size over stride, rounded up) or
-            ``"pad"``.
-        padding: with ``"pad"``: int, {n} ints, or {n2} ints (low and high of each axis).
-        groups: number of groups of channels, each with weights of its own.
+        input: Tensor (N, C, {axes}), or (C, {axes}) for a single example.
+        weight: Tensor (O, C / groups, {kernel}); k stands for the kernel's size along an axis.
+        bias: Tensor (O,) of a number for each output channel, or None.
+        stride: step from window to window: int, or one int for each spatial axis.
+        pad_mode: ``"valid"`` adds no zeros; ``"same"`` adds zeros so that the output's size is the
+            input's divided by the stride, rounded up; ``"pad"`` adds those of `padding`.
+        padding: number of zeros added at both ends of the spatial axes for ``"pad"``: int, one int
+            for each axis, or two for each (low and high end).
+        dilation: distance of neighbouring elements of a window: int, or one int for each axis.
+        groups: number of groups of channels; an output channel depends on the input channels of
+            its own group only.
 
     Returns:
-        Tensor (N, O, {axes}).
+        Tensor (N, O, {axes}), without N if `input` has none.
 
     Raises:
-        ValueError: the shapes do not match, an unknown pad_mode, or padding without ``"pad"``.
+        ValueError: the shapes do not match, `pad_mode` is unknown, or there is padding without
+            ``"pad"``.
 
     Examples:
         >>> import duograph as ms
@@ -185,23 +189,29 @@ def transposed(
     return reshape_to(out, out.shape[1:]) if single else out
 
 
-_TRANSPOSED = """{n}-D transposed convolution: the gradient of `conv{n}d` with respect to its input.
+_TRANSPOSED = """Compute a {n}-D transposed convolution: the input gradient of `conv{n}d`.
 
     Args:
-        input: Tensor (N, C, {axes}), or without N.
-        weight: Tensor (C, O / groups, {kernel}).
-        bias: Tensor (O,) or None.
-        stride, dilation: int, or {n} of them.
-        padding: removed from both ends of the result: int, {n} ints, or {n2} ints.
-        output_padding: added to the result's high end; less than the stride.
-        groups: as in the convolution.
+        input: Tensor (N, C, {axes}), or (C, {axes}) for a single example.
+        weight: Tensor (C, O / groups, {kernel}); k stands for the kernel's size along an axis.
+        bias: Tensor (O,) of a number for each output channel, or None.
+        stride: distance in the result of the windows of neighbouring input elements: int, or one
+            int for each spatial axis.
+        padding: number of elements removed at both ends of the result's spatial axes: int, one int
+            for each axis, or two for each (low and high end).
+        output_padding: number of elements added at the high end of the result's spatial axes, less
+            than the stride or the dilation: int, or one int for each axis.
+        groups: number of groups of channels; an output channel depends on the input channels of
+            its own group only.
+        dilation: distance of neighbouring elements of a window: int, or one int for each axis.
 
     Returns:
-        Tensor (N, O, {axes}) of size
-        (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
+        Tensor (N, O, {axes}), without N if `input` has none. The size of a spatial axis is
+        (size - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1, where `size` is
+        that of the input.
 
     Raises:
-        ValueError: the shapes do not match.
+        ValueError: the shapes do not match, or `output_padding` is too large.
 
     Examples:
         >>> import duograph as ms
@@ -291,7 +301,7 @@ for _n, _functions in enumerate(
 ):
     for _function, _doc in zip(_functions, (_DOC, _TRANSPOSED), strict=True):
         _function.__doc__ = _doc.format(
-            n=_n, n2=2 * _n, axes=", ".join("DHW"[3 - _n :]), kernel=", ".join(["k"] * _n),
+            n=_n, axes=", ".join("DHW"[3 - _n :]), kernel=", ".join(["k"] * _n),
             five=", ".join(["5"] * _n) + ("," if _n == 0 else ""), three=", ".join(["3"] * _n),
         )  # fmt: skip
 

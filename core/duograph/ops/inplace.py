@@ -64,8 +64,8 @@ def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = (
-        f"Do `{name[:-1]}` in place: assign the result, cast to the dtype of the tensor, "
-        f"whose shape it must have. Returns the tensor."
+        f"Write the result of `{name[:-1]}` to this tensor, in place; return the tensor.\n\n"
+        "The result is cast to the tensor's dtype; it must have the tensor's shape."
     )
     return tensor_method(name)(method)
 

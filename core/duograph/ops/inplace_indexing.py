@@ -257,13 +257,13 @@ def _tensor_transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
 # ---- functions that update a Parameter ----------------------------------------------------------
 
 _WORDS = {
-    "update": "replaced",
-    "add": "increased",
-    "sub": "decreased",
-    "mul": "multiplied",
-    "div": "divided",
-    "max": "raised where smaller",
-    "min": "lowered where larger",
+    "update": "Replace {} by `updates`",
+    "add": "Add `updates` to {}",
+    "sub": "Subtract `updates` from {}",
+    "mul": "Multiply {} by `updates`",
+    "div": "Divide {} by `updates`",
+    "max": "Raise {} to `updates`, where these are larger",
+    "min": "Lower {} to `updates`, where these are smaller",
 }
 _RESULTS = {
     "update": "[3. 6.]", "add": "[11.  6.]", "sub": "[1. 6.]", "mul": "[36.  6.]", "div": "[1. 6.]",
@@ -281,25 +281,39 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
         write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
         return input_x._after_write()
 
-    what = "slices that rows of indices name" if slices else "rows that indices name"
+    what = _WORDS[mode].format("the slices at `indices`" if slices else "the rows at `indices`")
+    axes = (
+        "integer Tensor; its last axis has one index for each leading axis of `input_x` that\n"
+        "            is indexed."
+        if slices
+        else "integer Tensor of positions in axis 0."
+    )
+    several = (
+        "if several have the same index, the last one is kept."
+        if mode == "update"
+        else "if several have the same index, all of them are applied."
+    )
     shape = (
         "indices.shape[:-1] + input_x.shape[indices.shape[-1]:]"
         if slices
         else "indices.shape + input_x.shape[1:]"
     )
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The {what} {_WORDS[mode]}, in place (`mindspore.ops.{name}`).
+    function.__doc__ = f"""{what}, in place
+    (`mindspore.ops.{name}`).
 
     Args:
-        input_x: Parameter or Tensor that receives the result.
-        indices: integer Tensor.
-        updates: Tensor of shape {shape}; duplicates are applied one after the other.
+        input_x: Parameter or Tensor that is changed.
+        indices: {axes}
+        updates: Tensor of shape {shape};
+            {several}
+        use_locking: without effect.
 
     Returns:
-        The new value of a Parameter as a Tensor; a Tensor that is no Parameter is returned itself.
+        For a Parameter, its new value as a Tensor; for another Tensor, `input_x` itself.
 
     Raises:
-        IndexError: an index out of range.
+        IndexError: an index is out of range.
         ValueError: the shapes do not match.
 
     Examples:

@@ -41,7 +41,7 @@ from .division import floor_divide, remainder
 from .gather_scatter import gather
 from .logic import logical_and, select_by
 from .padding import batch_to_space_nd, channel_shuffle, pad, space_to_batch_nd
-from .primitive import Primitive
+from .primitive import Primitive, described, is_exported, shown_parameter
 
 __all__: list[str] = []  # filled by _form
 
@@ -87,7 +87,12 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
         for k, v in defaults.items()
     ]
-    shown = function.__name__.rstrip("_")
+    constructor = ", ".join(shown_parameter(k, v) for k, v in defaults.items())
+    called = "..."
+    if not is_exported(function):
+        code = inspect.unwrap(function).__code__
+        left = [n for n in code.co_varnames[: code.co_argcount] if n not in defaults]
+        called = ", ".join(left) or called
     of: Op | None = OPS[op] if op is not None else getattr(function, "op", None)
     globals()[name] = type(
         name,
@@ -96,8 +101,7 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
             "op": of,
             "_function": staticmethod(function),
             "__signature__": inspect.Signature(parameters),
-            "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
-            f"{', '.join(defaults) or 'nothing'}, the call the other arguments.",
+            "__doc__": described(function, f"{name}({constructor})({called})"),
             "__module__": __name__,
         },
     )

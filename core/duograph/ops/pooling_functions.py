@@ -119,25 +119,31 @@ def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_m
 def doc_words(n: int) -> dict[str, object]:
     """Return the words in a pooling function's docstring that depend on its spatial axes."""
     four, two = ", ".join(["4"] * n), ", ".join(["2"] * n)
-    return {"n": n, "n2": 2 * n, "axes": ", ".join("DHW"[3 - n :]), "four": four, "two": two}
+    return {"n": n, "axes": ", ".join("DHW"[3 - n :]), "four": four, "two": two}
 
 
-_MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
+_MAX_DOC = """Return the largest element of each sliding window (`mindspore.ops.max_pool{n}d`).
+
+    The result for a window with a NaN is NaN. Of equal elements, the first one counts.
 
     Args:
-        x: Tensor (N, C, {axes}), or without N.
-        kernel_size: int, or {n} of them.
-        stride: likewise; default `kernel_size`.
-        padding: int, {n} ints, or {n2} ints; at most half of the kernel. Padded cells never win.
-        dilation: distance of neighbouring cells of a window.
-        return_indices: also return the int64 index of each element in the flattened spatial axes.
-        ceil_mode: keep windows that extend past the end.
+        x: Tensor (N, C, {axes}), or (C, {axes}) for a single example.
+        kernel_size: size of the window: int, or one int for each spatial axis.
+        stride: step from window to window: int, or one int for each spatial axis; None means
+            `kernel_size`.
+        padding: number of positions, at most half the kernel's size, that are added at both ends of
+            the spatial axes: int, one int for each axis, or two for each (low and high end). An
+            added position is never the largest element.
+        dilation: distance of neighbouring elements of a window: int, or one int for each axis.
+        return_indices: whether to return each element's index, too, in the flattened spatial axes.
+        ceil_mode: whether the last window of an axis may extend past the end of the input.
 
     Returns:
-        Tensor (N, C, {axes}), or a pair with the indices. NaN wins; of equals the first.
+        Tensor (N, C, {axes}), without N if `x` has none; with `return_indices` a tuple of it and an
+        int64 Tensor of the same shape.
 
     Raises:
-        ValueError: another number of axes, or a window larger than the input.
+        ValueError: `x` has another number of axes, or a window is larger than the input.
 
     Examples:
         >>> import duograph as ms
@@ -198,27 +204,33 @@ def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):
     return unbatched(avg_pool(x, kernel, strides, pads, bool(include), divisor), single)
 
 
-_AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
+_AVG_DOC = """Return the mean of each sliding window (`mindspore.ops.avg_pool{n}d`).
 
     Args:
-        input_x: Tensor (N, C, {axes}), or without N.
-        kernel_size, stride: int, or {n} of them.
-        padding: int, {n} ints, or {n2} ints; at most half of the kernel.
-        ceil_mode: keep windows that extend past the end; cells outside do not count.
-        count_include_pad: padded cells count in the divisor.
-        divisor_override: divide by this instead.
+        input_x: Tensor (N, C, {axes}), or (C, {axes}) for a single example.
+        kernel_size: size of the window: int, or one int for each spatial axis.
+        stride: step from window to window: int, or one int for each spatial axis.
+        padding: number of zeros, at most half the kernel's size, that are added at both ends of the
+            spatial axes: int, one int for each axis, or two for each (low and high end).
+        ceil_mode: whether the last window of an axis may extend past the end of the padded input;
+            positions past the end do not count as elements of the window.
+        count_include_pad: whether the zeros of `padding` count as elements of a window.{divisor}
 
     Returns:
-        Tensor (N, C, {axes}).
+        Tensor (N, C, {axes}), without N if `input_x` has none.
 
     Raises:
-        ValueError: another number of axes, or a window larger than the input.
+        ValueError: `input_x` has another number of axes, or a window is larger than the input.
 
     Examples:
         >>> import duograph as ms
         >>> print(ms.ops.avg_pool{n}d(ms.ops.ones((1, 1, {four})), 2, 2).shape)
         (1, 1, {two})
     """
+
+_DIVISOR_DOC = """
+        divisor_override: number by which the sum of a window is divided; 0 means the number of its
+            elements."""
 
 
 @cached_call
@@ -304,4 +316,6 @@ def mode_pool(
 
 for _n in (1, 2, 3):
     globals()[f"max_pool{_n}d"].__doc__ = _MAX_DOC.format(**doc_words(_n))
-    globals()[f"avg_pool{_n}d"].__doc__ = _AVG_DOC.format(**doc_words(_n))
+    globals()[f"avg_pool{_n}d"].__doc__ = _AVG_DOC.format(
+        divisor=_DIVISOR_DOC if _n > 1 else "", **doc_words(_n)
+    )

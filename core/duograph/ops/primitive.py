@@ -15,7 +15,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from ..call_errors import explain_methods
-from ..dtype import int32, int64
+from ..dtype import DType, int32, int64
 from ..errors import ArgumentError, UnsupportedOpError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
@@ -251,6 +251,13 @@ def _bind(
     return bound.arguments
 
 
+def shown_parameter(name: str, default: object) -> str:
+    """Return a parameter as a signature shows it: ``axis=-1``, or ``axis`` without a default."""
+    if default is inspect.Parameter.empty:
+        return name
+    return f"{name}={default.name if isinstance(default, DType) else repr(default)}"
+
+
 class _Item(NamedTuple):
     """One parameter in a class's spelling, such as ``axis=-1`` in ``"Sort(axis=-1)"``.
 
@@ -266,6 +273,9 @@ class _Item(NamedTuple):
     def parameter(self) -> inspect.Parameter:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Parameter(self.name, kind, default=self.default)
+
+    def __str__(self) -> str:
+        return shown_parameter(self.name, self.default)
 
 
 _CONSTANTS = {"None": None, "True": True, "False": False, "()": (), "int32": int32, "int64": int64}
@@ -288,6 +298,28 @@ def _constant(text: str) -> object:
     return float(text) if "." in text or "e" in text else int(text)
 
 
+def is_exported(function: Callable[..., Any]) -> bool:
+    """Return whether `ops` exports a function: its module lists it in `__all__`.
+
+    A function that an adapter returns has the name of the exported function that it calls, unless
+    the name is private.
+    """
+    name = getattr(function, "__name__", "_")
+    if "<locals>" in getattr(function, "__qualname__", ""):
+        return not name.startswith(("_", "<"))
+    return name in getattr(inspect.unwrap(function), "__globals__", {}).get("__all__", ())
+
+
+def described(function: Callable[..., Any], shown: str) -> str:
+    """Return the docstring of a primitive class that calls `function`.
+
+    `shown` is how the class is constructed and called, such as ``"Sort(axis=-1)(x)"``. A function
+    that `ops` does not export is not mentioned, because users cannot look it up.
+    """
+    of = f" of `ops.{function.__name__}`" if is_exported(function) else ""
+    return f"Primitive class{of}, constructed and called as `{shown}`."
+
+
 def primitive_class(
     spelling: str, function: Callable[..., object], op: Op | None = None
 ) -> type[Primitive]:
@@ -308,15 +340,16 @@ def primitive_class(
     members: dict[str, object] = {"op": op, "__module__": __package__}
     if op is not None and function is op.function and not constructor and len(groups) == 1:
         members["__doc__"] = (
-            f"Primitive form of `ops.{op.name}`: `{name}()(...)` takes the same arguments."
+            f"Primitive class of `ops.{op.name}`: `{name}()(...)` takes the function's arguments."
         )
         return type(name, (Primitive,), members)
     if constructor:
         members["__init__"] = _initializer(name, constructor)
     call = _items(groups[1]) if len(groups) > 1 else None
     members["__call__"] = _caller(name, function, constructor, call)
-    shown = getattr(function, "__name__", name).rstrip("_")
-    members["__doc__"] = f"Primitive form of `ops.{shown}`: `{spelling}`."
+    called = "..." if call is None else ", ".join(map(str, call))
+    shown = f"{name}({', '.join(map(str, constructor))})({called})"
+    members["__doc__"] = described(function, shown)
     return type(name, (Primitive,), members)
 
 

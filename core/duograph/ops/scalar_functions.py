@@ -42,7 +42,7 @@ def _of_two(
         return function(x, y)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{symbol}` of two Python numbers (`mindspore.ops.{name}`)."
+    call.__doc__ = f"Return `{symbol}` for two Python numbers (`mindspore.ops.{name}`)."
     return call
 
 

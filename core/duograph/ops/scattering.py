@@ -261,14 +261,21 @@ def scatter_nd_mode(
         raise
 
 
+# For each mode: how the slices at `indices` change, and what several updates of a slice do.
 _WORDS = {
-    "update": "replaced by updates; of duplicates the last stays",
-    "add": "increased by updates; duplicates add up",
-    "sub": "decreased by updates; duplicates add up",
-    "mul": "multiplied by updates, duplicates one after the other",
-    "div": "divided by updates, duplicates one after the other",
-    "max": "raised to updates, where these are larger",
-    "min": "lowered to updates, where these are smaller",
+    "update": ("replaced by `updates`", "Of several updates of a slice, the last one is kept."),
+    "add": ("increased by `updates`", "All updates of a slice are added to it."),
+    "sub": ("decreased by `updates`", "All updates of a slice are subtracted from it."),
+    "mul": ("multiplied by `updates`", "A slice is multiplied by all of its updates."),
+    "div": ("divided by `updates`", "A slice is divided by the product of its updates."),
+    "max": (
+        "raised to `updates`",
+        "Each element of a slice becomes the largest of itself and its updates.",
+    ),
+    "min": (
+        "lowered to `updates`",
+        "Each element of a slice becomes the smallest of itself and its updates.",
+    ),
 }
 
 
@@ -279,17 +286,21 @@ def _functional(mode: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         return scatter_nd_mode(name, input_x, indices, updates, mode)
 
     function.__name__ = function.__qualname__ = name
-    summary = f"A copy with the slices that rows of indices name {_WORDS[mode]}"
-    function.__doc__ = f"""{summary} (`mindspore.ops.{name}`).
+    change, several = _WORDS[mode]
+    function.__doc__ = f"""Return a copy of `input_x` with the slices at `indices` {change}
+    (`mindspore.ops.{name}`).
+
+    {several}
 
     Args:
         input_x: Tensor.
-        indices: integer Tensor; its last axis holds an index for each of that many leading axes.
+        indices: integer Tensor; its last axis has one index for each leading axis of `input_x` that
+            is indexed.
         updates: Tensor of shape indices.shape[:-1] + input_x.shape[indices.shape[-1]:].
 
     Raises:
-        IndexError: an index out of range.
-        ValueError: shapes that do not fit.
+        IndexError: an index is out of range.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -316,6 +327,10 @@ tensor_scatter_max = _functional("max")
 tensor_scatter_min = _functional("min")
 
 
+_ALONG_WORDS = """If it is called with `dim`, `index` and `src` instead, it adds the elements of
+`src` at indices along the axis `dim`, as `scatter` with ``reduce="add"``."""
+
+
 def _method(mode: str) -> Callable[..., Tensor]:
     name = f"scatter_{mode}"
 
@@ -325,8 +340,11 @@ def _method(mode: str) -> Callable[..., Tensor]:
         return scatter_nd_mode(name, self, *_two(name, *args, **kwargs), mode)
 
     method.__name__ = method.__qualname__ = name
+    change, several = _WORDS[mode]
+    along = "\n\n" + _ALONG_WORDS if mode == "add" else ""
     method.__doc__ = (
-        f"A copy with the slices that rows of indices name {_WORDS[mode]}. See `ops.tensor_{name}`."
+        f"Return a copy with the slices at `indices` {change}; see `ops.tensor_{name}`.\n\n"
+        f"{several}{along}"
     )
     return tensor_method(name)(method)
 

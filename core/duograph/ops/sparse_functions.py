@@ -98,8 +98,9 @@ def _on_values(name: str, kind: type, function: Callable[[Tensor], Tensor]) -> C
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = (
-        f"`{name[4:]}` of the values of a {kind.__name__} (`mindspore.ops.{name}`).\n\n"
-        "Places without a value stay without one.\n"
+        f"Return a {kind.__name__} with `{name[4:]}` of each stored value "
+        f"(`mindspore.ops.{name}`).\n\n"
+        "Elements that are not stored remain 0, even if the function of 0 is another number.\n"
     )
     return call
 

@@ -269,7 +269,7 @@ def _converter(name: str, dtype_name: str) -> None:
         return cast(self, dtype_name)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Every element converted to {dtype_name}."
+    method.__doc__ = f"Return the tensor with every element converted to {dtype_name}."
     globals()[f"_tensor_{name}"] = tensor_method(name)(method)
 
 

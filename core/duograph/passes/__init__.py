@@ -75,7 +75,7 @@ __all__ = [
     "run",
 ]
 
-# What every graph goes through, and what rewritten graphs go through again.
+# The passes that run on every graph first, and again on graphs that later passes have rewritten.
 CLEANUP = (
     Pass("simplify", simplify),
     Pass("merge_common_subexpressions", merge_common_subexpressions),
@@ -137,7 +137,7 @@ def run(graph: Graph, context: PassContext | None = None) -> Graph:
     if watched:
         _show("read", graph, context)
     changed: set[str] = set()
-    ops: set[Op] | None = None  # of `graph`; None: not known
+    ops: set[Op] | None = None  # the ops of `graph`; None if not computed
     for step in PIPELINE:
         if step.level > context.level or (step.after and step.after not in changed):
             continue
@@ -169,7 +169,7 @@ def _show(name: str, graph: Graph, context: PassContext) -> None:
         context.watch(name, graph)
 
 
-# Cleaned-up bodies (None: as traced) by traced body, with the settings that they depend on.
+# Traced body of an op -> the settings at the clean-up, and the cleaned-up body (None if equal).
 _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
     weakref.WeakKeyDictionary()
 )
@@ -185,7 +185,7 @@ def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
 
 def _cleaned(graph: Graph) -> Graph:
     """Return the traced body of an op after the passes of O0, from the cache if possible."""
-    # in debug mode the verifier has checked it
+    # in debug mode the verifier checks bodies, so those from before must not be used
     depends = (settings_of.settings.debug, tuple(plugin_passes()))
     known = _bodies.get(graph)
     if known is None or known[0] != depends:

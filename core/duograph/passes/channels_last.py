@@ -118,8 +118,11 @@ class _Conversions:
         self.converted: list[Cluster] = []
         self.rejected: collections.Counter[str] = collections.Counter()  # convolutions by reason
 
-    # The converted graph, cached; `invariant` are its call-invariant parameters.
     def graph(self, graph: Graph, invariant: frozenset[int]) -> Graph:
+        """Return the graph in channels-last layout where that pays; the result is cached.
+
+        `invariant` has the ids of the graph's parameters whose values are equal in all calls.
+        """
         found = self.done.get((graph, invariant))
         if found is None:
             found = self.done[graph, invariant] = _Conversion(graph, invariant, self).result()
@@ -316,8 +319,11 @@ class _Conversion:
             return _Member(op, attributes, rank, True)
         return None
 
-    # As `member`, for a convolution.
     def convolution(self, node: GraphNode) -> _Member | None:
+        """Return how to compute a convolution in channels-last layout, or None if it is not.
+
+        The reasons for None, such as a backend without a kernel, are counted in `walk.rejected`.
+        """
         x, w = node.operands
         walk = self.walk
         if w not in self.invariant:
@@ -333,8 +339,8 @@ class _Conversion:
             return None
         return _Member(conv_channels_last, node.attributes, type_.ndim, True)
 
-    # As `member`, for a pooling op.
     def pooling(self, node: GraphNode) -> _Member | None:
+        """Return how to compute a pooling op in channels-last layout, or None if it cannot be."""
         (x,) = node.operands
         # the positions of maxima have no channels-last form
         if x not in self.convertible or not self.used.isdisjoint(node.results[1:]):

@@ -28,8 +28,11 @@ def merge_common_subexpressions(graph: Graph, context: PassContext = PLAIN) -> G
     return _merged(graph, {})
 
 
-# A graph with its equal calls merged; `done` is a cache.
 def _merged(graph: Graph, done: Done) -> Graph:
+    """Return a graph with equal calls merged, in its sub-graphs too.
+
+    `done` maps sub-graphs that were processed before to their results.
+    """
     same: dict[int | None, int] = {}
     seen: dict[Hashable, GraphNode] = {}
     kept: list[GraphNode] = []

@@ -41,7 +41,7 @@ from .subgraphs import everywhere
 
 __all__ = ["compare_labels"]
 
-# Elementwise ops after the gathered element, at most.
+# The most elementwise ops that may follow a gather which is rewritten.
 MOST_OPS = 8
 
 
@@ -179,7 +179,7 @@ class _Comparison:
         tensor of the same shape.
         """
         x = self.tensor(node.operands[0])
-        after: list[tuple[GraphNode, int]] = []  # ops to compute afterwards, and what they read
+        after: list[tuple[GraphNode, int]] = []  # later ops, and the values that they read
         value = node.operands[0]
         assert value is not None
         while len(after) < MOST_OPS:

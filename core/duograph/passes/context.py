@@ -18,15 +18,15 @@ from ..types import TensorType
 
 __all__ = ["PLAIN", "Added", "Claims", "Decomposition", "Pass", "PassContext", "PluginPass"]
 
-# A pass of a plugin, which knows nothing but the graph.
+# A graph pass of a plugin; it receives the graph and no context.
 PluginPass: TypeAlias = Callable[[Graph], Graph]
 
-# Whether the backend has a kernel of its own for an op on operands of these types.
+# Function that tells whether the backend has its own kernel for an op on operands of these types.
 Claims: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], bool]
-# Who provides the kernel that a plugin has added for an op on operands of these types, if it takes
-# precedence over the backend's own; None if there is none.
+# Function that returns the provider of a kernel that a plugin has added for an op on operands of
+# these types, or None if there is none that takes precedence over the backend's own.
 Added: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], str | None]
-# The cleaned-up decomposition of an op for operands of these types, or None if there is none.
+# Function that returns the cleaned-up decomposition of an op on operands of these types, or None.
 Decomposition: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], Graph | None]
 
 
@@ -72,7 +72,7 @@ class PassContext:
     watch: Watch | None = None
 
 
-# No backend, no state: all that the passes of level O0 need.
+# The context without backend and state, which is enough for the passes of level O0.
 PLAIN = PassContext()
 
 

@@ -120,7 +120,7 @@ class _Removal:
         body: Graph = node.attributes["body"]
         n: int = node.attributes["n_carry"]
         carries = set(wanted)
-        while True:  # a carry is needed by a result, or by the next iteration of a needed carry
+        while True:  # until no further carry is needed for the next values of these
             outputs = [body.outputs[0], *(body.outputs[k + 1] for k in sorted(carries))]
             _, used = self.live(body, outputs)
             more = {i for i in used if i < n} - carries

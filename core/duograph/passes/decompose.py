@@ -66,8 +66,8 @@ class _Decomposition:
         self.claims: dict[Hashable, bool] = {}
         self.done: Done = {}
 
-    # A copy of a graph and its sub-graphs with composite ops replaced.
     def graph(self, graph: Graph) -> Graph:
+        """Return a graph, including its sub-graphs, with composite ops replaced by their bodies."""
         types = list(graph.types)
         nodes: list[GraphNode] = []
         new_ids: dict[int | None, int | None] = {i: i for i in range(len(types))}

@@ -50,7 +50,7 @@ from .subgraphs import Done, mapped
 
 __all__ = ["fuse", "groups_of"]
 
-# A node outside all regions, by position, or a region.
+# The position of a node that is in no fusion group, or a fusion group, which becomes a region.
 Unit: TypeAlias = int | Group
 
 
@@ -59,8 +59,11 @@ def fuse(graph: Graph, context: PassContext = PLAIN) -> Graph:
     return _fused(graph, context, {})
 
 
-# A graph and its sub-graphs with fused regions; `done` caches the sub-graphs.
 def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
+    """Return a graph with groups of nodes replaced by region nodes, in its sub-graphs too.
+
+    `done` maps sub-graphs that were processed before to their results.
+    """
     holds_graphs = any([node.op in SUBGRAPH_OPS for node in graph.nodes])
     if len(graph.nodes) < context.costs.fusion.min_ops and not holds_graphs:
         return graph

@@ -87,7 +87,7 @@ class Grouping:
         self.readers: dict[int, list[int]] = {}
         self.refusals: dict[int, str] = {}
         self.apart: dict[tuple[int, int], str] = {}
-        self._effect_level = 0  # of the latest node with an effect
+        self._effect_level = 0  # level of the latest node with an effect
         compares = context.costs.compare_labels
         for at, node in enumerate(graph.nodes):
             if compares and node.op is iota and self.tensor(node.results[0]).ndim == 1:
@@ -96,7 +96,7 @@ class Grouping:
             for i in node.operands:
                 if i is not None:
                     self.readers.setdefault(i, []).append(at)
-        for at, node in enumerate(graph.nodes):  # joining asks for all readers of a value
+        for at, node in enumerate(graph.nodes):  # `enter` needs all readers of a value
             self.enter(at, node)
 
     def tensor(self, i: int | None) -> TensorType:
@@ -119,7 +119,7 @@ class Grouping:
         if isinstance(shape, str):
             self.refusals[at] = shape
             self.level[at] = self.level_after(node.operands)
-            if node.effects:  # it also waits for the effect before it
+            if node.effects:  # it must come after the previous effect too
                 self.level[at] = self._effect_level = max(self.level[at], self._effect_level)
         else:
             self.join(at, node, *shape)

@@ -24,7 +24,8 @@ def merge_into_readers(grouping: Grouping) -> None:
     Later levels come first, so that chains of groups become one.
     """
     groups = [g for g in grouping.groups if g.merged is None]
-    for group in sorted(groups, key=lambda g: -g.level):  # so that chains of groups collapse
+    # last groups first, so that a chain becomes one
+    for group in sorted(groups, key=lambda g: -g.level):
         reader = _only_reader(grouping, group)
         if reader is not None and _fits(grouping, group, reader):
             reader.nodes += group.nodes

@@ -35,8 +35,8 @@ __all__ = ["Division", "recompute"]
 # Ops that take a few instructions for each element.
 CHEAP = frozenset({absolute, add, cast, equal, maximum, minimum, mul, neg, select, square, sub})
 
-# A kernel that can compute copies: a fusion group, or (by columns) the one that the copies would
-# form with the reductions over these columns that are in no group.
+# A kernel that can compute copies of nodes: a fusion group, or the kernel that the copies would
+# form with reductions over these columns that are in no fusion group.
 Reader: TypeAlias = Group | Columns
 
 
@@ -112,7 +112,7 @@ def recompute(division: Division, divide: Callable[[Graph, frozenset[int]], Divi
                 for plan, copied in zip(plans, rewritten.copied)
                 if not outside.isdisjoint(copied.union(plan.dropped))
             ]
-            if failed:  # the groups became others than planned
+            if failed:  # the new grouping differs from the plan
                 refused.update(i for plan in failed for i in plan.dropped)
             else:
                 division = made
@@ -298,7 +298,7 @@ class _Planner:
                 other.nodes.update(copies.nodes)
                 other.leaves.update(copies.leaves)
                 other.uses.extend(copies.uses)
-        saved = self.bytes_of(dropped)  # written
+        saved = self.bytes_of(dropped)  # these are no longer written
         returned = set()
         for reader, copies in merged.items():
             read = set(copies.leaves)

@@ -23,7 +23,8 @@ from .rewriting import Found, GraphValue, Rewriter, RewriteRule
 
 __all__ = ["INLINING", "is_recursive"]
 
-# A graph with this many nodes takes in no further calls, which could double it level by level.
+# Calls are no longer inlined into a graph of this size, in nodes: nested calls can grow it
+# exponentially.
 MAX_NODES = 100_000
 
 Values = tuple[GraphValue, ...]

@@ -37,9 +37,9 @@ __all__ = [
     "rule",
 ]
 
-# The node that produces a value, by the value's id; parameters have none.
+# Value id -> the node that produces the value; parameters have no entry.
 Producers: TypeAlias = Mapping[int | None, GraphNode]
-# Value ids, sequences of them, and attributes, by the names in a pattern.
+# What the names in a pattern stand for: a value id, a sequence of them, or an attribute.
 Bindings: TypeAlias = dict[str, Any]
 R = TypeVar("R")
 

@@ -44,8 +44,11 @@ def plugin_passes() -> list[tuple[str, PluginPass]]:
     ]
 
 
-# The (plugin name, pass) pairs that one hook implementation returns, cached.
 def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
+    """Return the (plugin name, pass) pairs of one hook implementation, which is called only once.
+
+    If it fails, the failure is reported, and there are no pairs.
+    """
     listed = _found.get(hook)
     if listed is None:
         name = str(hook.plugin_name)
@@ -102,8 +105,11 @@ def _check_signature(before: Graph, after: Graph) -> None:
         )
 
 
-# Warns that a part of a plugin failed; raises GraphError in debug mode.
 def _report(what: str, error: Exception) -> None:
+    """Warn that a part of a plugin failed and is left out; in debug mode, raise GraphError.
+
+    `what` names the part.
+    """
     text = f"{what} failed: {type(error).__name__}: {error}"
     if context.settings.debug:
         raise GraphError(text) from error

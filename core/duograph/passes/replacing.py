@@ -33,7 +33,7 @@ class Site(NamedTuple):
     node: GraphNode
 
 
-# Functions of these rules receive the site, then the bound value ids and attributes.
+# A rule's function receives the site, and by name what the pattern has bound.
 ReplacementRule: TypeAlias = Rule[Replacement]
 ReplacementRules: TypeAlias = Rules[Replacement]
 
@@ -67,8 +67,8 @@ def replace_nodes(
     return Graph(graph.n_params, list(graph.types), nodes, graph.outputs, graph.single)
 
 
-# What a rule replaces the node of a site by, or None.
 def _replacement(site: Site, rule: ReplacementRule) -> Replacement | None:
+    """Return the replacement of a site's node by a rule; None if the rule does not apply."""
     node = site.node
     for bindings in rule.pattern.matches(node.operands, node.attributes, site.producers):
         made = rule.replace(site, **bindings)

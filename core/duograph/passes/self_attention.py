@@ -103,10 +103,17 @@ def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
     return {"heads": heads[0], "own": heads[1]}
 
 
-# Replaces attention on slices of `projection` by self_attention, or returns None.
 def _forward(
     op: Op, site: Site, projection: int, mask: int | None, **found: int
 ) -> Replacement | None:
+    """Return the replacement of attention on slices of one value; None if they are not suited.
+
+    Args:
+        op: the op that takes the slices.
+        site: the attention node.
+        projection, mask: ids of the sliced value and of the mask, which may be absent.
+        found: the other names that the pattern has bound.
+    """
     heads = _heads(site.graph, op, {"projection": projection, **found})
     if heads is None:
         return None

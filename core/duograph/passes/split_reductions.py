@@ -22,7 +22,7 @@ from .subgraphs import everywhere
 
 __all__ = ["split_reductions"]
 
-# Sums of smaller dtypes would be rounded once more.
+# Dtypes whose sums may be split; partial sums of smaller dtypes would be rounded once more.
 DTYPES = (float32, float64, int32, int64)
 
 

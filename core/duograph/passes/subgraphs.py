@@ -77,8 +77,11 @@ def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -
     return made
 
 
-# A copy of a named graph with `step` applied to its graph; `done` caches the copies.
 def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> NamedGraph:
+    """Return a copy of a named graph with `step` applied to its graph.
+
+    `done` maps named graphs to their copies, so that each is copied once.
+    """
     if value in done or value.graph is None:
         known: NamedGraph = done.get(value, value)
         return known

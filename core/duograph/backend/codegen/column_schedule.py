@@ -53,9 +53,9 @@ from .scheduling import FETCH_BYTES, STREAM_BYTES, Scheduler, Target, array_of
 
 __all__ = ["column_program", "scatters_of"]
 
-# TILE: columns of a tile, which are summed side by side. PIECE: elements of a tile of one piece.
-# LEAST_ROWS: the least rows of a piece. SCATTER_TILE: columns of a tile of scatters; it is narrow,
-# since all rows of such a tile are one unit of work.
+# TILE: columns of a tile, whose sums are computed side by side. PIECE: elements of a piece, a range
+# of rows of a tile that is one unit of work. LEAST_ROWS: the fewest rows of a piece. SCATTER_TILE:
+# columns of a tile of scatters, which is narrow because all of its rows are one unit of work.
 TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 

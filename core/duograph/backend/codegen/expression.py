@@ -208,7 +208,7 @@ def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
         return Expr(name, x.dtype, (x,))
 
     function.__name__ = name
-    function.__doc__ = f"`{name}` of a scalar, of the same dtype."
+    function.__doc__ = f"Return the expression `{name}` of a scalar; it has the scalar's dtype."
     return function
 
 
@@ -220,7 +220,9 @@ def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
         return Expr(name, x.dtype, (x, y))
 
     function.__name__ = name
-    function.__doc__ = f"`{name}` of two scalars of one dtype."
+    function.__doc__ = (
+        f"Return the expression `{name}` of two scalars of one dtype, which the result also has."
+    )
     return function
 
 

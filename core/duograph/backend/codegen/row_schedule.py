@@ -291,7 +291,7 @@ class _GroupRow(_Rows):
             return 1, False
         width, widest = pack_width(sizes, row, False), pack_width(sizes, row, True)
         if width < widest and row >= UNEVEN:
-            # single loads of other operands reach fewer lines of memory at once if packs are short
+            # short packs: the single loads of other operands then touch fewer cache lines at once
             others = any(not self.is_in_order(x) for x in self.moving)
             return min(widest, 4) if others else widest, True
         while not self.target.shared_warps and width > 1 and row // width < WARP:
@@ -321,7 +321,7 @@ class _GroupRow(_Rows):
             body += [Position("i32", "place", "lane"), Position(self.index, "group", "group")]
             body.append(Let("i32", (("lane", place % self.lanes),)))
             body.append(self.let("found", name("group") * self.rows + place // self.lanes))
-            # all work items of a warp exchange values: the rest repeats the last row
+            # all work items of a warp must take part in exchanges: surplus ones repeat the last row
             body.append(self.let("row", least(found, name("count") - 1)))
         body += self.kept_arrays(self.each * self.width)
         for x in sorted(self.held):

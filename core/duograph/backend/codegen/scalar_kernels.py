@@ -31,7 +31,8 @@ __all__ = [
     "scalar_kernels",
 ]
 
-# Elements that are worth a thread: of plain arithmetic, and of functions such as exp.
+# The fewest elements for which another thread pays: for plain arithmetic, and for functions such as
+# exp.
 GRAIN, HEAVY_GRAIN = 65536, 16384
 
 

@@ -328,7 +328,7 @@ class _Elements(Scheduler):
         sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
         dense = [x for x in self.moving if self.is_pack(x, 1)]
         sizes += [self.plan.accesses[x].dtype.itemsize for x in dense]
-        # a pack with fewer elements has no others that single loads could read
+        # in an incomplete pack, single loads of other operands would read past the end
         tail = len(self.plan.axes) == 1 and len(dense) == len(self.moving)
         return pack_width(sizes, self.inner, tail)
 

@@ -22,7 +22,7 @@ from .table import Types, kernel
 
 __all__ = ["Lines", "lined_up", "places_of_indices"]
 
-# On a GPU, the op is better decomposed if fewer than FEW_LINES lines are longer than LONG_LINE.
+# On a GPU, decomposing the op is faster for fewer than FEW_LINES lines longer than LONG_LINE.
 FEW_LINES, LONG_LINE = 256, 4096
 
 
@@ -147,7 +147,7 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
         return f"({type_}){device.dialect.load(x.dtype, f'x[{at}]')}"
 
     if device.serial and not running and lines.inner == 1 and x.dtype is not bool_:
-        # the extreme first, which compilers vectorise, then its index
+        # first the extreme, by a loop that compilers vectorise, then its index
         combine = combine_of(device, "max" if sign == ">" else "min", x.dtype)
         v = f"({SUFFIX[combine.dtype]}){device.dialect.load(x.dtype, 'x[from + j]')}"
         greatest(k, combine, "best", v, "0", "n")

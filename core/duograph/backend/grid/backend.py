@@ -242,7 +242,7 @@ class GridBackend(Backend):
                 raise UnsupportedOpError(
                     f"{name}: its kernel needs {what} ({capability}), which this device of "
                     f"the {self.name} "
-                    f"backend does not have"
+                    "backend does not have"
                 )
 
     def usable_dtypes(self, device: GridDevice, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:

@@ -27,7 +27,7 @@ from .table import Types, kernel
 PACKED = 64 << 20
 # The largest number of partial sums of a weight gradient.
 MOST_PARTS = 64
-# Positions of an image from which it is multiplied as it is; smaller ones share tiles.
+# The fewest positions of an image that fill tiles alone; smaller images share tiles.
 LEAST_RUN = 128
 
 
@@ -287,7 +287,7 @@ class _Contributions(Operand):
         ]
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        # matrices are counted over images and groups, as filters are
+        # the matrix number counts images and groups, as that of filters does
         start = f"({label}_first * {label}_groups + ({matrix})) * {label}_filters * {label}_places"
         return [(f"{label}_start", start)]
 
@@ -406,7 +406,7 @@ def _over_images(
     buffer `place`.
     """
     rows, run, depth = sizes
-    if g.plain and run >= LEAST_RUN:  # the columns are the image itself
+    if g.plain and run >= LEAST_RUN:  # the image itself is the matrix of columns
         matrices = g.images * g.groups
         x = Matrices(
             columns.place, columns.dtype, columns.size, (g.groups, 1), matrices, run, depth, 1, run
@@ -580,7 +580,7 @@ def conv_weight_grad(
     window: Operand = _Window(0, x.dtype, x.size, steps, matrices, g, True, False, 0, each)
     picking: list[Launch] = []
     picked: tuple[int, ...] = ()
-    if g.picks and each == 1 and not device.serial:  # both are multiplied as they are in memory
+    if g.picks and each == 1 and not device.serial:  # both operands are read directly
         image, size = 0, x.size
         if not g.plain:
             image, size = place + 1, x.size // g.n_inputs * g.n_places

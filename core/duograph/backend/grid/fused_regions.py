@@ -41,7 +41,8 @@ __all__ = ["compile_regions", "region_plans", "source_of"]
 
 # Regions in one source: every build has a fixed cost.
 PER_SOURCE = 8
-# Work items of a group, at most: each has an element or column; each has a short row.
+# The most work items of a group: if each computes an element or column, and if each computes a
+# short row.
 ITEMS, SHORT_ROWS = 256, 64
 
 

@@ -37,13 +37,13 @@ __all__ = [
     "sum_parts",
 ]
 
-# Extremes that a serial device keeps side by side: compilers do not reorder comparisons that
-# propagate NaN.
+# Number of partial extremes that a serial device computes side by side, since compilers do not
+# reorder comparisons that propagate NaN.
 LANES = 32
-# Adjacent elements that the work items of a group read at least, where there are as many.
+# The fewest adjacent elements that the work items of a group read together, if there are as many.
 LINE = 32
-# Elements of fewer bytes are read as many together as those of this size: each column that a work
-# item of a grid reads needs an accumulator.
+# Bytes of an element; as many smaller elements are read together as elements of this size, because
+# each column that a work item of a grid reads needs an accumulator.
 NARROWEST = 2
 # Adjacent columns that one work item of a serial device reduces side by side.
 BLOCK = 256

@@ -32,9 +32,9 @@ __all__ = [
     "side_of",
 ]
 
-# Rounds of measurement, in which all choices alternate, and calls in each.
+# Rounds of measurement, and calls of each choice in a round; choices alternate within a round.
 ROUNDS, CALLS = 9, 3
-# A choice must be faster than the default by this factor: less is noise.
+# Factor by which a choice must be faster than the default; smaller differences are noise.
 WORTH = 1.03
 
 

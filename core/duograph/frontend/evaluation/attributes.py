@@ -35,7 +35,7 @@ HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
 
 
 _ALWAYS_KEYED = {"training", "requires_grad"}
-# Attributes of a class that read what belongs to the object, such as a slot or `args` of an error.
+# Types of class attributes that read data of the object, such as a slot, or `args` of an error.
 _OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
@@ -203,7 +203,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         if held is not None:
             label = f"{type(owner).__name__}.{name}"
             ev.captures.add("item", held, name, MISSING, label, exact=True)
-        outer, ev.captures.all_exact = ev.captures.all_exact, True  # the object keeps the value
+        # the object stores the value, so it must be exact
+        outer, ev.captures.all_exact = ev.captures.all_exact, True
         made = call(ev, found.func, (owner,), {})
         ev.captures.all_exact = outer
         write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")

@@ -27,7 +27,7 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
     If a graph condition decides whether a statement leaves the block, the statements after it
     become a branch.
     """
-    outer = len(frame.temporaries)  # a statement around this block may still use these
+    outer = len(frame.temporaries)  # an enclosing statement may still use these
     for i, node in enumerate(body):
         begin_node(ev, frame, node)
         del frame.temporaries[outer:]

@@ -153,7 +153,7 @@ def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 @calls(GraphObject)
 def _call_graph_object(ev: Evaluation, f: GraphObject, args: Args, kwargs: Kwargs) -> Value:
     values = (*args, *kwargs.values())
-    keeps = not any(type(v) in COPIED for v in values)  # those may be made while compiling
+    keeps = not any(type(v) in COPIED for v in values)  # containers may be created while compiling
     return run_on_host(ev, _apply, (f, *args), kwargs, "call", objects=keeps)
 
 
@@ -455,7 +455,7 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         uses_up(ev, getattr(f, "__self__", None), *args)
         return run_on_host(ev, f, args, kwargs, callable_name(f))
     check_no_weak_reference(f, (args, kwargs))
-    if isinstance(f, weakref.ref):  # a guard would keep the object alive
+    if isinstance(f, weakref.ref):  # a capture of the reference's object would keep it alive
         return run_on_host(ev, f, args, kwargs, "weakref")
     receiver = f.__self__ if isinstance(f, _BOUND) else None
     if receiver is not None and not is_query(f):

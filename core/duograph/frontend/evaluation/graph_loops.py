@@ -36,7 +36,7 @@ from .join import is_sequence, join_side, line_by_line, or_line_by_line, placeho
 from .outside import observe
 from .truth import as_flag
 
-# A body is evaluated at most this often before its types are called unstable.
+# The most evaluations of a loop body until the types of its carries must be stable.
 _MAX_EVALUATIONS = 8
 
 
@@ -492,7 +492,7 @@ def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value
     then has all tensors with which loop variables start, since iterations may exchange variables.
     """
     found: list[Value] = [tensor_behind(ev, last)]
-    if id(last) in body.entered:  # iterations may exchange names
+    if id(last) in body.entered:  # iterations may swap values between names
         found += body.first
     return found
 

@@ -221,7 +221,7 @@ def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> 
         return Snapshot(value)
     if hasattr(kind, "__next__"):
         if objects:
-            raise _not_for_python(value)  # evaluated code would use up another iterator
+            raise _not_for_python(value)  # evaluated code would advance another iterator
         if not hasattr(kind, "__length_hint__") or kind is itertools.repeat:
             raise _not_for_python(value)  # it may have no end
         items = [take_operands(ev, v, found, objects) for v in value]
@@ -290,8 +290,8 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
         ]
     ev.host_objects[id(tensor)] = (tensor, made)
     if later:
-        # In the graph that computed the present value, since the body of a loop is traced several
-        # times and only the first time comes here.
+        # The write belongs to the graph that computed the present value: the body of a loop is
+        # traced several times, but only the first trace comes here.
         present = tensor if slot is None else slot.current
         with present._builder.current():
             write_through(ev, tensor)
@@ -437,7 +437,7 @@ def run_on_host(
     """
     refuse_mutation(ev, function, args, kwargs, name, objects)
     ev.outside.has_writes = True
-    if OBJECT in result_types or not result_types:  # other calls only convert
+    if OBJECT in result_types or not result_types:  # other host calls only convert values
         ev.python_effects += 1
     found = Operands()
     nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found, objects))

@@ -338,7 +338,7 @@ class Join:
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
                 found.append(builder.host(v))
-        if found[0]._type is not found[1]._type:  # of different types: both as objects
+        if found[0]._type is not found[1]._type:  # their host types differ: pass both as objects
             for k, builder in enumerate(self.exports.builders):
                 with builder.current():
                     run = HostCall(lambda x: (x,), "object")
@@ -390,7 +390,7 @@ class Join:
         """
         if location.kind in ("list", "dict"):
             return self.items(value, k)
-        if location.kind in ("slot", "tensor"):  # the value itself, not the tensor that has it
+        if location.kind in ("slot", "tensor"):  # the value is not the tensor object that has it
             return self._result(value, k)
         return self.from_branch(value, k)
 
@@ -401,7 +401,7 @@ class Join:
         code that may read them checks first that branch k ran.
         """
         origin = self.ev.origins.get(id(value))
-        if origin is not None:  # the branch wrote it in place, and it is the same tensor as before
+        if origin is not None:  # a tensor from before that the branch wrote in place
             return origin[1]
         if isinstance(value, (GraphTensor, HostValue)):
             return self._result(value, k)

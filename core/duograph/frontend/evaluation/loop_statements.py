@@ -144,7 +144,7 @@ def _after_loop(
         return run_block(ev, frame, orelse)
     if stopped is True:
         return flow
-    # without a `break`, a loop that stopped has returned
+    # a loop without `break` stops early only by `return`
     left = Flow(ret=True, value=flow.value) if brk is False else flow
     return select(
         ev,

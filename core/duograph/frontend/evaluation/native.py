@@ -82,7 +82,7 @@ def _enter_framework_function(
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
     except (TypeError, ValueError) as error:
-        # Python refused a graph value as no number, or a shape depends on one
+        # a graph value was used as a Python number, or a shape depends on a graph value
         if isinstance(error, NeedsValue) or not (
             _needed_a_value(error) or _is_join_in_framework(ev, error)
         ):

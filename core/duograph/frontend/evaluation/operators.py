@@ -79,7 +79,7 @@ def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Value:
     return apply(ev, BINARY[type(node.op)], x, y)
 
 
-# Frequent classes of operands that are no user's class.
+# Frequent classes of operands without operator methods of a user.
 _NOT_OVERLOADED = {
     bool, int, float, str, type(None), Tensor, GraphTensor, GraphScalar
 }  # fmt: skip

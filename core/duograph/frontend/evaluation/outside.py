@@ -32,8 +32,8 @@ from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, MUTATORS, WINDOWS
 from ..values.nested import depends_on_graph
 from .host import run_on_host
 
-# Arrays of at most this many bytes are compared by their contents; Python reads larger ones again
-# when the graph runs.
+# The most bytes of a captured array whose contents are compared before each call. Larger arrays are
+# read again by Python when the graph runs.
 _COMPARED_BYTES = 1 << 20
 
 
@@ -511,7 +511,7 @@ def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
         for k in owner:
             if has_own_hash(k):
                 raise _own_hash(k)
-        if id(owner) in ev.copies.originals:  # copies live on, so that the id stays valid
+        if id(owner) in ev.copies.originals:  # copies are kept alive, so that the id stays valid
             ev.copies.plain_keys.add(id(owner))
     return as_key(ev, key)
 

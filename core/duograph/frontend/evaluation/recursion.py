@@ -35,7 +35,7 @@ _graph_numbers = itertools.count()
 
 
 SAME_BUT_NUMBERS = 8
-# The types of a recursive result must be stable after this many evaluations.
+# The most evaluations until the types of a recursive result must be stable.
 _MAX_EVALUATIONS = 12
 
 

@@ -190,7 +190,7 @@ def same(old: Value, new: Value) -> bool:
         return False
     if type(old) in _PLAIN:
         if isinstance(old, (float, complex)):
-            return repr(old) == repr(new)  # tells -0.0 from 0.0, and takes NaN as equal to NaN
+            return repr(old) == repr(new)  # distinguishes -0.0 from 0.0; NaN equals NaN
         return bool(old == new)
     if isinstance(old, tuple):
         return len(old) == len(new) and all(map(same, old, new))
@@ -345,7 +345,7 @@ class Captures:
         """
         if self.class_attribute(type(owner), name):
             self.class_of(owner)
-            if value is not None:  # an attribute of the object would come first
+            if value is not None:  # the object's attribute takes precedence
                 self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
     def class_attribute(self, kind: type, name: str) -> bool:

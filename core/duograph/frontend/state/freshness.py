@@ -50,7 +50,7 @@ def require_present(ev: Evaluation, reachable: Callable[[Value], dict[int, Value
         c.exact |= (c.kind == "method" and id(c.owner) in classes) or _concerns(
             c, wanted, reachable
         )
-        if c.kind != "answer":  # whose name is the arguments of the question
+        if c.kind != "answer":  # its `name` has a call's arguments
             c.exact |= (c.kind, id(c.owner), c.name) in written
         if c.kind == "attribute" and isinstance(c.owner, types.ModuleType):
             c.exact |= ("item", id(vars(c.owner)), c.name) in written

@@ -22,7 +22,7 @@ class _Missing:
         return "nothing"
 
 
-MISSING = _Missing()  # the content of a location that holds nothing
+MISSING = _Missing()  # content of a location without a value
 
 
 class Scope(dict[str, Value]):

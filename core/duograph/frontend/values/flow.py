@@ -57,7 +57,7 @@ class _Nothing:
         return "nothing"
 
 
-NOTHING = _Nothing()  # the return value of a loop that has not returned yet
+NOTHING = _Nothing()  # return value of a loop before any `return`
 
 
 class Undefined:

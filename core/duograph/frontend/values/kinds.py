@@ -35,7 +35,7 @@ IMMUTABLE: tuple[type, ...] = (
     Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
     operator.methodcaller, *VALUE_TYPES,
 )  # fmt: skip
-# Those of these classes whose objects hold arbitrary values, which cannot be replaced in place.
+# Classes of IMMUTABLE whose objects hold arbitrary values, which cannot be replaced in place.
 HOLDERS = (types.CellType, operator.itemgetter, operator.methodcaller)
 # Containers that are copied when they are read from outside; see `state.containers`.
 COPIED: tuple[type, ...] = (list, dict, set)

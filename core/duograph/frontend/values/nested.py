@@ -28,7 +28,7 @@ __all__ = [
     "with_subgraphs",
 ]
 
-# Classes of objects that hold far more than what belongs to them.
+# Classes whose objects are not searched for values: they refer to much that is no part of them.
 _OPAQUE = (
     types.ModuleType, types.FunctionType, types.CodeType, types.TracebackType, type, np.ndarray,
     Tensor,

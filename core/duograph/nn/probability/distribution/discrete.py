@@ -46,7 +46,7 @@ class Bernoulli(FormulaDistribution):
     _keywords = ("probs1",)
     _probabilities = ("probs",)
     _whole = _whole_dtypes = True
-    probs = held("probs", "The probability of 1.")
+    probs = held("probs", "The probability of the number 1.")
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Geometric(FormulaDistribution):
     _keywords = ("probs1",)
     _probabilities = ("probs",)
     _whole = _whole_dtypes = True
-    probs = held("probs", "The probability of a success.")
+    probs = held("probs", "The probability that a trial succeeds.")
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class Poisson(FormulaDistribution):
 
     _positive = ("rate",)
     _whole = _whole_dtypes = True
-    rate = held("rate", "The mean.")
+    rate = held("rate", "The mean of the distribution.")
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class Categorical(FormulaDistribution):
 
     _probabilities = ("probs",)
     _whole = _whole_dtypes = True
-    probs = held("probs", "The probabilities, in the last axis.")
+    probs = held("probs", "The probabilities of the classes, along the last axis.")
 
     def __init__(
         self,

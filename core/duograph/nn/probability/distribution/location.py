@@ -185,8 +185,8 @@ class Logistic(FormulaDistribution):
 
     _positive = ("scale",)
     _labels = {"loc": "location"}
-    loc = held("loc", "The location.")
-    scale = held("scale", "The scale.")
+    loc = held("loc", "The location: the median of the distribution.")
+    scale = held("scale", "The factor by which the standard distribution is stretched.")
 
     def __init__(
         self,
@@ -252,8 +252,8 @@ class Cauchy(FormulaDistribution):
 
     _positive = ("scale",)
     _labels = {"loc": "location"}
-    loc = held("loc", "The location.")
-    scale = held("scale", "The scale.")
+    loc = held("loc", "The location: the median of the distribution.")
+    scale = held("scale", "The factor by which the standard distribution is stretched.")
 
     def __init__(
         self,

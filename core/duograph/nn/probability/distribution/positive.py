@@ -41,8 +41,8 @@ class Uniform(FormulaDistribution):
         [0.5 0. ] 1.0
     """
 
-    low = held("low", "The lower end.")
-    high = held("high", "The upper end.")
+    low = held("low", "The lower end of the interval of possible numbers.")
+    high = held("high", "The upper end of the interval of possible numbers.")
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Exponential(FormulaDistribution):
     """
 
     _positive = ("rate",)
-    rate = held("rate", "The inverse of the mean.")
+    rate = held("rate", "The inverse of the mean of the distribution.")
 
     def __init__(
         self,
@@ -157,8 +157,10 @@ class Gamma(FormulaDistribution):
     """
 
     _positive = ("concentration", "rate")
-    concentration = held("concentration", "The exponent of the density, plus 1.")
-    rate = held("rate", "The inverse of the scale.")
+    concentration = held(
+        "concentration", "The shape parameter alpha: the power of x in the density, plus 1."
+    )
+    rate = held("rate", "The inverse of the scale parameter.")
 
     def __init__(
         self,
@@ -228,8 +230,12 @@ class Beta(FormulaDistribution):
     """
 
     _positive = ("concentration1", "concentration0")
-    concentration1 = held("concentration1", "The parameter alpha.")
-    concentration0 = held("concentration0", "The parameter beta.")
+    concentration1 = held(
+        "concentration1", "The parameter alpha: the power of x in the density, plus 1."
+    )
+    concentration0 = held(
+        "concentration0", "The parameter beta: the power of 1 - x in the density, plus 1."
+    )
 
     def __init__(
         self,

@@ -46,8 +46,8 @@ class LogNormal(TransformedDistribution):
         [0.5 0. ]
     """
 
-    loc = held("loc", "The mean of the logarithm.")
-    scale = held("scale", "The standard deviation of the logarithm.")
+    loc = held("loc", "The mean of the logarithm of the numbers.")
+    scale = held("scale", "The standard deviation of the logarithm of the numbers.")
 
     def __init__(
         self,
@@ -109,8 +109,8 @@ class Gumbel(TransformedDistribution):
         1.0 [0.36787945]
     """
 
-    loc = held("loc", "The location.")
-    scale = held("scale", "The scale.")
+    loc = held("loc", "The location: the mode of the distribution.")
+    scale = held("scale", "The factor by which the standard distribution is stretched.")
 
     def __init__(
         self,
