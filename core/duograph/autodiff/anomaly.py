@@ -205,7 +205,7 @@ class _Watch:
         deliberate = any(_has_special(v) for v in attributes.values())
 
         def checked(*operands: object) -> object:
-            if runtime_state.watch is not self:  # of another thread, prepared too late
+            if runtime_state.watch is not self:  # prepared for a detection that has ended
                 return call(*operands)
             if self._inside.origin is not None:
                 results = call(*operands)

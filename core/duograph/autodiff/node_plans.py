@@ -188,8 +188,13 @@ class GraphPlan:
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
 
-    # A residual as a tensor that an enclosing derivative can record.
     def _as_tensor(self, node: Node, residual: Cotangent, type_: ValueType) -> Tensor:
+        """Return a residual as a Tensor whose use an enclosing derivative can record.
+
+        Args:
+            node: the tape node that stores the residual.
+            type_: type of the residual, which is needed for a buffer handle.
+        """
         if isinstance(residual, OwnResult):
             made = Tensor._make(residual.type, residual._buf)
             made._edge = node if residual.index is None else Output(node, residual.index)

@@ -95,10 +95,10 @@ class Entry:
         return self.spec is not None and self.spec.seam_version[0] != SEAM_VERSION[0]
 
 
-# Check what else a plugin module brings (ops, rules, decompositions), and return the function that
-# takes it in. The op table installs it.
+# Functions that check a plugin module's ops, rules and decompositions, and return a function that
+# registers them. The op table adds one.
 on_plugin: list[Callable[[ModuleType], Callable[[], None]]] = []
-# Return what is wrong with a backend that was made, or None. The op table installs a check.
+# Functions that return what is wrong with a new backend, or None. The op table adds one.
 on_backend: list[Callable[[Backend], str | None]] = []
 # Discard what was prepared by backends, because one of them is gone. The op table installs it.
 on_unregistered: list[Callable[[], None]] = []

@@ -287,7 +287,7 @@ class _Names(ast.NodeVisitor):
                 self.visit(x)
 
     def _comprehension(self, node: Comprehension) -> None:
-        # its targets are its own, but a walrus inside binds in the function
+        # its targets are local to it, but a walrus inside binds a variable of the function
         for x in ast.walk(node):
             if isinstance(x, ast.NamedExpr):
                 self.bound.add(x.target.id)

@@ -19,7 +19,8 @@ from .kernel_writer import Kernel, ceil_div
 
 __all__ = ["LANES", "Side", "tile_bytes", "tiled_copy"]
 
-# One side of a copy: (number of the buffer, strides, offset, its number of words), merged strides.
+# Source or target of a copy: (number of the buffer, strides, offset, number of words), and the
+# strides after axes were merged.
 Side: TypeAlias = tuple[tuple[int, object, int, int], Sequence[int]]
 
 # LANES adjacent work items access LINE bytes together. Groups copy BAND tiles one after the other

@@ -145,7 +145,7 @@ def record(
 
     result, ends = _evaluate_function(ev, child, incoming, run)
     outputs = _differentiated_outputs(child, result, has_aux)
-    # other exits of the graph: the rest of the result, and the writes except unwritten weights
+    # other outputs of the graph: the rest of the result, and writes except of unchanged weights
     join = Join.of_one(ev, child)
     join.exports.columns[0].extend(outputs)
     shape = join.from_branch(result, 0)
