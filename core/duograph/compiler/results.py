@@ -217,6 +217,9 @@ def _substituted(
         found = [_substituted(v, number, made) for v in template]
     elif kind is dict:
         found = {k: _substituted(v, number, made) for k, v in template.items()}
+    elif kind is slice:
+        parts = (template.start, template.stop, template.step)
+        found = slice(*[_substituted(v, number, made) for v in parts])
     elif kind is _Made:
         held = template.attributes.items()
         found = _Made(template.cls, {k: _substituted(v, number, made) for k, v in held})

@@ -17,13 +17,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..context import settings
-from ..dims import LEAST, Atom, Dim, concrete, linear, text_of
+from ..dims import Dim, concrete, linear, text_of
 from ..errors import DuographError
 from ..execution.lower import Optimised, optimise
 from ..frontend.types import Value
 from ..ir.control import host_call
 from ..ir.graph import Graph, NamedGraph
 from ..ir.substitution import Substitution, check_substitutable
+from ..polynomials import LEAST, Atom
 from ..scopes import Scope
 from ..symbol import Symbol
 from ..types import TensorType

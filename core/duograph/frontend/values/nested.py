@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .ranges import GraphRange
 __all__ = [
     "depends_on_graph",
     "pairs",
+    "reaches",
     "reaches_graph_value",
     "sequence_like",
     "tuple_like",
@@ -47,14 +48,27 @@ def depends_on_graph(value: Value) -> bool:
     return False
 
 
-def reaches_graph_value(value: Value, limit: int = 2000) -> bool:
-    """Return whether a graph value can be reached from an object, by at most `limit` references."""
+def reaches_graph_value(value: Value) -> bool:
+    """Return whether a graph value can be reached from an object."""
+    return reaches(value, lambda found: isinstance(found, (GraphTensor, HostValue, GraphRange)))
+
+
+def reaches(
+    value: Value,
+    wanted: Callable[[Value], bool],
+    limit: int = 2000,
+    opaque: tuple[type, ...] = (),
+) -> bool:
+    """Return whether a wanted object can be reached from another, by at most `limit` references.
+
+    References of objects of the classes `opaque` are not followed.
+    """
     seen, waiting = {id(value)}, [value]
     while waiting and len(seen) < limit:
         found = waiting.pop()
-        if isinstance(found, (GraphTensor, HostValue, GraphRange)):
+        if wanted(found):
             return True
-        if not isinstance(found, _OPAQUE):
+        if not isinstance(found, (*_OPAQUE, *opaque)):
             inner = [x for x in gc.get_referents(found) if id(x) not in seen]
             seen.update(map(id, inner))
             waiting += inner
