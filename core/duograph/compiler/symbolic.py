@@ -24,6 +24,7 @@ from ..frontend.types import Value
 from ..ir.control import host_call
 from ..ir.graph import Graph, NamedGraph
 from ..ir.substitution import Substitution, check_substitutable
+from ..placement import commit
 from ..polynomials import LEAST, Atom
 from ..scopes import Scope
 from ..symbol import Symbol
@@ -110,10 +111,17 @@ class SymbolicProgram:
         self._guard = CaptureGuard(traced.evaluation.captures)
 
     def is_current(self) -> bool:
-        """Return whether captured values and the types of state are as they were."""
-        types = self.traced.graph.types
-        for k, (kind, v) in enumerate(self.traced.inputs):
-            if kind == "state" and v._type.plain is not types[k]:
+        """Return whether captured values and the types of state are as they were.
+
+        Moves state without a device to the device of the program.
+        """
+        traced = self.traced
+        written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
+        for k, (kind, v) in enumerate(traced.inputs):
+            if kind != "state":
+                continue
+            commit(v, traced.device, own=id(v) in written)
+            if v._type.plain is not traced.graph.types[k] or v._type.device is not traced.device:
                 return False
         return self._guard.unchanged()
 
