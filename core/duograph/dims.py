@@ -47,6 +47,11 @@ def _of_hint(function: Callable[..., Any], reflected: bool = False) -> Any:
     return method
 
 
+def _ufunc(self: Any, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Apply a function of NumPy to pinned numbers."""
+    return getattr(function, method)(*map(pin, inputs), **kwargs)
+
+
 class Dim:
     """An integer expression of symbols: a polynomial, whose factors may be floor divisions.
 
@@ -57,7 +62,6 @@ class Dim:
     """
 
     __slots__ = ("scope", "terms", "hint", "low", "high")
-    __array_ufunc__ = None  # operators with an operand of NumPy are the methods below
 
     def __init__(self, scope: Scope, terms: Terms) -> None:
         self.scope, self.terms = scope, terms
@@ -237,6 +241,8 @@ class Dim:
     __rxor__, __invert__ = _of_hint(operator.xor, True), _of_hint(operator.invert)
     __round__, __ceil__, __floor__ = _of_hint(round), _of_hint(math.ceil), _of_hint(math.floor)
 
+    __array_ufunc__ = _ufunc
+
     def __getattr__(self, name: str) -> Any:
         return attribute(self, name)
 
@@ -263,7 +269,6 @@ class Real:
     """
 
     __slots__ = ("scope", "function", "parts", "hint")
-    __array_ufunc__ = None
 
     def __init__(self, scope: Scope, function: str, parts: tuple[Any, ...]) -> None:
         self.scope, self.function, self.parts = scope, function, parts
@@ -343,6 +348,8 @@ class Real:
 
     def __rdivmod__(self, other: Any) -> Any:
         return _both(other // self, other % self)
+
+    __array_ufunc__ = _ufunc
 
     def __getattr__(self, name: str) -> Any:
         return attribute(self, name)
