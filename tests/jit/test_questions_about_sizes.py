@@ -74,6 +74,19 @@ def ended_by_finally(x):
         return y  # noqa: B012
 
 
+OVERLOADED = ops.MultitypeFuncGraph("overloaded")
+
+
+@OVERLOADED.register("Tensor", ms.int32)
+def times(x, n):
+    return x * n
+
+
+@OVERLOADED.register("Tensor", "Number")
+def minus(x, n):
+    return x - n
+
+
 # n is the size, r is half of it
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     # powers
@@ -130,6 +143,8 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "parts": lambda x, n, r: (n.real, n.imag, n.numerator, n.denominator, n.bit_length()),
     "special methods": lambda x, n, r: (n.__mul__(2.0), n.__lt__(6.5), n.__add__(1)),
     "special hash": lambda x, n, r: (n.__hash__(), x.shape.__hash__()),
+    "identity": lambda x, n, r: (n is x.shape[1], n is n, n is None, n is x.shape[0]),
+    "overload by dtype": lambda x, n, r: (OVERLOADED(x, n), OVERLOADED(x, r)),
     "class": lambda x, n, r: (n.__class__, type(n), type(r), ms.ops.typeof(n)),
     # containers that look by hash
     "in an ordered dict": lambda x, n, r: n in ORDERED,
