@@ -27,6 +27,7 @@ from ..ir.substitution import Substitution, check_substitutable
 from ..placement import commit
 from ..polynomials import LEAST, Atom
 from ..scopes import Scope
+from ..sharding.mode import dividing
 from ..symbol import Symbol
 from ..types import TensorType
 from .compiled_program import CompiledProgram
@@ -251,8 +252,8 @@ class SymbolicPrograms:
         Evaluates the function with symbols if sizes have varied often enough.
         """
         shapes = tuple([x._type.shape for x in call.slots.leaves])
-        if call.function.dynamic in _NEVER or not any(shapes):
-            return None
+        if call.function.dynamic in _NEVER or not any(shapes) or dividing() is not None:
+            return None  # a divided program is made for the sizes of all ranks together
         family = self._family(call)
         for program in reversed(family.programs):
             values = program.values(shapes)
