@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import gc
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue
 from ...tensor import Tensor
+from ..state.tuples import tuple_like
 from ..types import Value
 from .flow import Maybe
 from .ranges import GraphRange
@@ -94,11 +95,6 @@ def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
         )
     else:
         yield a, b
-
-
-def tuple_like(original: Value, items: Sequence[Value]) -> Value:
-    """Return items as a tuple, or as a named tuple of the class of `original`."""
-    return type(original)(*items) if hasattr(original, "_fields") else tuple(items)
 
 
 def sequence_like(original: Value, items: list[Value]) -> Value:
