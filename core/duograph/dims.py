@@ -19,72 +19,37 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+import numpy as np
+
+from .polynomials import Atom, Terms, bounds_of, order_of, sum_of, value_of, without
+
 if TYPE_CHECKING:
     from .scopes import Scope
 
 __all__ = [
-    "LEAST", "MOST", "RELATIONS", "Atom", "Dim", "Real", "bounds", "concrete", "hint_of",
-    "is_symbolic", "linear", "pin", "symbols_in", "text_of",
+    "RELATIONS", "Dim", "Real", "attribute", "bounds", "concrete", "hint_of", "is_symbolic",
+    "linear", "pin", "symbols_in", "text_of",
 ]  # fmt: skip
 
-# Products of atoms by their coefficients. An atom is a symbol, or an expression that is no
-# polynomial, such as a floor division. The empty product is the constant term.
-Monomial: TypeAlias = tuple["Atom", ...]
-Terms: TypeAlias = dict[Monomial, int]
 Size: TypeAlias = "int | Dim"
 Values: TypeAlias = Mapping["Atom", Any]
 
 RELATIONS = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
-LEAST = 2
-MOST = 2**31 - 1
 
 
-class Atom:
-    """A symbol, or a floor division of expressions, as a factor in the terms of a `Dim`.
+def _of_hint(function: Callable[..., Any], reflected: bool = False) -> Any:
+    """Return a method that pins the receiver to its hint, and applies a function to it."""
 
-    Attributes:
-        name: for messages; symbols are s0, s1, ...
-        order: position among the atoms of the scope.
-        hint: value in the call that is compiled.
-        low, high: bounds, which hold for all calls that the program serves.
-        parts: (numerator, denominator) of a floor division; None for a symbol.
-    """
-
-    __slots__ = ("name", "order", "hint", "low", "high", "parts")
-
-    def __init__(
-        self,
-        name: str,
-        order: int,
-        hint: int,
-        low: float,
-        high: float,
-        parts: tuple[Size, Size] | None = None,
-    ) -> None:
-        self.name, self.order, self.hint = name, order, hint
-        self.low, self.high, self.parts = low, high, parts
-
-    def value(self, values: Values) -> int:
-        """Return the atom's value for given values of the symbols."""
-        if self.parts is None:
-            return values[self]
-        above, below = self.parts
-        return concrete(above, values) // concrete(below, values)
-
-    def __str__(self) -> str:
-        """The symbol with its bounds."""
-        if self.high == MOST:
-            return f"{self.name} >= {self.low}"
-        return f"{self.low} <= {self.name} <= {self.high}"
-
-
-def _unsupported(name: str) -> Callable[..., Any]:
-    """Return a method that pins the receiver to its hint, and applies Python's own method to it."""
-
-    def method(self: Dim | Real, *args: object) -> Any:
-        return getattr(self.scope.pin(self), name)(*map(pin, args))
+    def method(self: Any, *args: Any) -> Any:
+        values = (*map(pin, args), pin(self)) if reflected else (pin(self), *map(pin, args))
+        return function(*values)
 
     return method
+
+
+def _ufunc(self: Any, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Apply a function of NumPy to pinned numbers."""
+    return getattr(function, method)(*map(pin, inputs), **kwargs)
 
 
 class Dim:
@@ -100,8 +65,8 @@ class Dim:
 
     def __init__(self, scope: Scope, terms: Terms) -> None:
         self.scope, self.terms = scope, terms
-        self.hint = _value(terms, lambda atom: atom.hint)
-        self.low, self.high = _bounds(terms)
+        self.hint = value_of(terms, lambda atom: atom.hint)
+        self.low, self.high = bounds_of(terms)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
@@ -109,27 +74,27 @@ class Dim:
 
     # ---- arithmetic -----------------------------------------------------------------------------
 
-    def __add__(self, other: object) -> Any:
+    def __add__(self, other: Any) -> Any:
         terms = _terms(other)
         if terms is None:
             return _as_real("add", self, other)
-        return self.scope.of(_sum(self.terms, terms, 1))
+        return self.scope.of(sum_of(self.terms, terms, 1))
 
     __radd__ = __add__
 
-    def __sub__(self, other: object) -> Any:
+    def __sub__(self, other: Any) -> Any:
         terms = _terms(other)
         if terms is None:
             return _as_real("sub", self, other)
-        return self.scope.of(_sum(self.terms, terms, -1))
+        return self.scope.of(sum_of(self.terms, terms, -1))
 
-    def __rsub__(self, other: object) -> Any:
+    def __rsub__(self, other: Any) -> Any:
         terms = _terms(other)
         if terms is None:
             return _as_real("sub", other, self)
-        return self.scope.of(_sum(terms, self.terms, -1))
+        return self.scope.of(sum_of(terms, self.terms, -1))
 
-    def __mul__(self, other: object) -> Any:
+    def __mul__(self, other: Any) -> Any:
         terms = _terms(other)
         if terms is None:
             if type(other) in (str, bytes, list, tuple):
@@ -138,104 +103,107 @@ class Dim:
         made: Terms = {}
         for m, c in self.terms.items():
             for n, d in terms.items():
-                key = tuple(sorted((*m, *n), key=_order))
+                key = tuple(sorted((*m, *n), key=order_of))
                 made[key] = made.get(key, 0) + c * d
         return self.scope.of(made)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Size) -> Size:
+    def __floordiv__(self, other: Any) -> Any:
         if _terms(other) is None:
-            return NotImplemented if type(other) is not float else self.scope.pin(self) // other
+            return _as_real("floordiv", self, other)
         return floor_divided(self.scope, self, other)
 
-    def __rfloordiv__(self, other: Size) -> Size:
+    def __rfloordiv__(self, other: Any) -> Any:
         if _terms(other) is None:
-            return NotImplemented if type(other) is not float else other // self.scope.pin(self)
+            return _as_real("floordiv", other, self)
         return floor_divided(self.scope, other, self)
 
-    def __mod__(self, other: Size) -> Size:
+    def __mod__(self, other: Any) -> Any:
         if _terms(other) is None:
-            return NotImplemented if type(other) is not float else self.scope.pin(self) % other
+            return _as_real("mod", self, other)
+        _check_divisor("mod", self, other)
         return self - floor_divided(self.scope, self, other) * other
 
-    def __rmod__(self, other: Size) -> Size:
+    def __rmod__(self, other: Any) -> Any:
         if _terms(other) is None:
-            return NotImplemented
+            return _as_real("mod", other, self)
+        _check_divisor("mod", other, self)
         return other - floor_divided(self.scope, other, self) * self
 
-    def __divmod__(self, other: Size) -> tuple[Size, Size]:
-        return self // other, self % other
+    def __divmod__(self, other: Any) -> Any:
+        return _both(self // other, self % other)
 
-    def __rdivmod__(self, other: Size) -> tuple[Size, Size]:
-        return other // self, other % self
+    def __rdivmod__(self, other: Any) -> Any:
+        return _both(other // self, other % self)
 
-    def __truediv__(self, other: object) -> Any:
+    def __truediv__(self, other: Any) -> Any:
         return _as_real("truediv", self, other)
 
-    def __rtruediv__(self, other: object) -> Any:
+    def __rtruediv__(self, other: Any) -> Any:
         return _as_real("truediv", other, self)
 
-    def __pow__(self, other: float, modulo: int | None = None) -> Any:
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is None and type(other) is int and 0 <= other <= 8:
-            found: Size = 1
+            found: Any = 1
             for _ in range(other):
                 found = found * self
             return found
-        if modulo is None and type(other) in (int, float) and self.low > 0:
+        if modulo is None and type(other) is int and other < 0:
             return _as_real("pow", self, float(other))
+        if modulo is None and type(other) in (float, Real):
+            return _as_real("pow", self, other)
         return pow(self.scope.pin(self), pin(other), modulo)
 
-    def __rpow__(self, other: float, modulo: None = None) -> Any:
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
         return pow(other, self.scope.pin(self), modulo)
 
-    def __neg__(self) -> Size:
+    def __neg__(self) -> Any:
         return self * -1
 
     def __pos__(self) -> Dim:
         return self
 
-    def __abs__(self) -> Size:
+    def __abs__(self) -> Any:
         return self if self >= 0 else -self
 
     # ---- questions ------------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         if self is other:
             return True
         terms = _terms(other)
         if terms is None:
             return _compared(self, "==", other)
-        low, high = _bounds(_sum(self.terms, terms, -1))
+        low, high = bounds_of(sum_of(self.terms, terms, -1))
         if low > 0 or high < 0:
             return False
         if low == high == 0:
             return True
         return self.scope.ask(self, "==", other)
 
-    def __ne__(self, other: object) -> bool:
-        found = self.__eq__(other)
-        return found if found is NotImplemented else not found
+    def __ne__(self, other: object) -> Any:
+        return _compared(self, "!=", other) if _terms(other) is None else not self.__eq__(other)
 
-    def __lt__(self, other: object) -> bool:
-        return self._below(other, "<")
+    def __lt__(self, other: Any) -> Any:
+        return _compared(self, "<", other) if _terms(other) is None else self._below(other, "<")
 
-    def __le__(self, other: object) -> bool:
-        return self._below(other, "<=")
+    def __le__(self, other: Any) -> Any:
+        return _compared(self, "<=", other) if _terms(other) is None else self._below(other, "<=")
 
-    def __gt__(self, other: object) -> bool:
-        found = self._below(other, "<=")
-        return found if found is NotImplemented else not found
+    def __gt__(self, other: Any) -> Any:
+        if _terms(other) is None:
+            return _compared(self, ">", other)
+        return not self._below(other, "<=")
 
-    def __ge__(self, other: object) -> bool:
-        found = self._below(other, "<")
-        return found if found is NotImplemented else not found
+    def __ge__(self, other: Any) -> Any:
+        if _terms(other) is None:
+            return _compared(self, ">=", other)
+        return not self._below(other, "<")
 
-    def _below(self, other: object, relation: str) -> bool:
-        terms = _terms(other)
-        if terms is None:
-            return _compared(self, relation, other)
-        low, high = _bounds(_sum(self.terms, terms, -1))
+    def _below(self, other: Size, relation: str) -> bool:
+        """Return whether the expression is below an int or another expression."""
+        low, high = bounds_of(sum_of(self.terms, _terms(other) or {}, -1))
         if high < 0 or (high == 0 and relation == "<="):
             return True
         if low > 0 or (low == 0 and relation == "<"):
@@ -258,9 +226,6 @@ class Dim:
     def __float__(self) -> float:
         return float(self.__index__())
 
-    def __complex__(self) -> complex:
-        return complex(self.__index__())
-
     def __repr__(self) -> str:
         return repr(self.__index__())
 
@@ -269,15 +234,17 @@ class Dim:
     def __format__(self, spec: str) -> str:
         return format(self.__index__(), spec)
 
-    __and__, __or__, __xor__ = map(_unsupported, ("__and__", "__or__", "__xor__"))
-    __rand__, __ror__, __rxor__ = map(_unsupported, ("__rand__", "__ror__", "__rxor__"))
-    __lshift__, __rshift__ = map(_unsupported, ("__lshift__", "__rshift__"))
-    __rlshift__, __rrshift__ = map(_unsupported, ("__rlshift__", "__rrshift__"))
-    __invert__, __round__ = map(_unsupported, ("__invert__", "__round__"))
-    __ceil__, __floor__ = map(_unsupported, ("__ceil__", "__floor__"))
-    bit_length, to_bytes = map(_unsupported, ("bit_length", "to_bytes"))
-    bit_count, as_integer_ratio = map(_unsupported, ("bit_count", "as_integer_ratio"))
-    is_integer, conjugate = map(_unsupported, ("is_integer", "conjugate"))
+    __and__, __or__, __xor__ = map(_of_hint, (operator.and_, operator.or_, operator.xor))
+    __rand__, __ror__ = _of_hint(operator.and_, True), _of_hint(operator.or_, True)
+    __lshift__, __rshift__ = _of_hint(operator.lshift), _of_hint(operator.rshift)
+    __rlshift__, __rrshift__ = _of_hint(operator.lshift, True), _of_hint(operator.rshift, True)
+    __rxor__, __invert__ = _of_hint(operator.xor, True), _of_hint(operator.invert)
+    __round__, __ceil__, __floor__ = _of_hint(round), _of_hint(math.ceil), _of_hint(math.floor)
+
+    __array_ufunc__ = _ufunc
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self, name)
 
     real = numerator = property(lambda self: self)
     imag = property(lambda self: 0)
@@ -303,7 +270,7 @@ class Real:
 
     __slots__ = ("scope", "function", "parts", "hint")
 
-    def __init__(self, scope: Scope, function: str, parts: tuple[object, ...]) -> None:
+    def __init__(self, scope: Scope, function: str, parts: tuple[Any, ...]) -> None:
         self.scope, self.function, self.parts = scope, function, parts
         self.hint: Any = _ARITHMETIC[function](*map(hint_of, parts))
 
@@ -333,28 +300,28 @@ class Real:
     def __format__(self, spec: str) -> str:
         return format(self.scope.pin(self), spec)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        if self.function == "float" and type(other) in (int, float) and other == int(other):  # type: ignore[call-overload]
-            return self.parts[0] == int(other)  # type: ignore[call-overload]
+        if self.function == "float" and type(other) in (int, float) and abs(other) < 2**53:  # type: ignore[arg-type]
+            return self.parts[0] == int(other) if other == int(other) else False  # type: ignore[call-overload]
         return _compared(self, "==", other)
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, other: object) -> Any:
         found = self.__eq__(other)
-        return found if found is NotImplemented else not found
+        return not found if type(found) is bool else _compared(self, "!=", other)
 
-    def __lt__(self, other: object) -> bool:
+    def __lt__(self, other: Any) -> Any:
         return _compared(self, "<", other)
 
-    def __le__(self, other: object) -> bool:
+    def __le__(self, other: Any) -> Any:
         return _compared(self, "<=", other)
 
-    def __gt__(self, other: object) -> bool:
-        return _compared(self, "<", other, True)
+    def __gt__(self, other: Any) -> Any:
+        return _compared(self, ">", other)
 
-    def __ge__(self, other: object) -> bool:
-        return _compared(self, "<=", other, True)
+    def __ge__(self, other: Any) -> Any:
+        return _compared(self, ">=", other)
 
     def __copy__(self) -> Real:
         return self
@@ -374,9 +341,21 @@ class Real:
     def __pos__(self) -> Real:
         return self
 
-    __round__, __ceil__, __floor__ = map(_unsupported, ("__round__", "__ceil__", "__floor__"))
-    is_integer, hex, conjugate = map(_unsupported, ("is_integer", "hex", "conjugate"))
-    as_integer_ratio = _unsupported("as_integer_ratio")
+    __round__, __ceil__, __floor__ = _of_hint(round), _of_hint(math.ceil), _of_hint(math.floor)
+
+    def __divmod__(self, other: Any) -> Any:
+        return _both(self // other, self % other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return _both(other // self, other % self)
+
+    __array_ufunc__ = _ufunc
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self, name)
+
+    real = property(lambda self: self)
+    imag = property(lambda self: 0.0)
 
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
@@ -384,10 +363,13 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "abs")
 }
 _ARITHMETIC["float"] = float
+_COMPARISONS = {**RELATIONS, "!=": operator.ne, ">": operator.gt, ">=": operator.ge}
+_SWAPPED = {">": "<", ">=": "<="}
+_PARTS = ("numerator", "denominator")
 
 
-def _real_method(name: str, reflected: bool) -> Callable[[Real, object], Any]:
-    def method(self: Real, other: object) -> Any:
+def _real_method(name: str, reflected: bool) -> Any:
+    def method(self: Real, other: Any) -> Any:
         return _as_real(name, other, self) if reflected else _as_real(name, self, other)
 
     return method
@@ -401,29 +383,65 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
 def _as_real(function: str, x: Any, y: Any) -> Any:
     """Return the result of an operation of floats, of which one operand is symbolic.
 
-    With a number of another class, such as a complex one, the symbolic operand is pinned.
+    With an operand of another class, such as a complex number or an array, the symbolic one is
+    pinned, as is a base that is not positive: its power may be complex.
     """
     for each in (x, y):
-        if type(each) not in (int, float, bool, Dim, Real):
-            if isinstance(each, numbers.Number):
+        if type(each) not in _FLOATS:
+            if isinstance(each, numbers.Number) or _of_numpy(each):
                 return _ARITHMETIC[function](pin(x), pin(y))
             return NotImplemented
-    if function in ("truediv", "floordiv", "mod") and y == 0:
-        raise ZeroDivisionError("division by zero")
+    if function == "pow" and not x > 0:
+        return pin(x) ** pin(y)
+    if function in ("truediv", "floordiv", "mod"):
+        _check_divisor(function, x, y)
     return Real((x if is_symbolic(x) else y).scope, function, (x, y))
 
 
-def _compared(x: Dim | Real, relation: str, y: object, swapped: bool = False) -> bool:
-    """Compare a symbolic number with another number, which need not be an int."""
-    if type(y) not in (int, float, bool, Dim, Real):
-        if not isinstance(y, numbers.Number):
-            return NotImplemented
-        return RELATIONS[relation](*((y, pin(x)) if swapped else (pin(x), y)))
-    return x.scope.ask(y, relation, x) if swapped else x.scope.ask(x, relation, y)
+def _check_divisor(function: str, x: Any, y: Any) -> None:
+    """Raise ZeroDivisionError as Python does if `y` is 0."""
+    if y == 0:
+        _ARITHMETIC[function](hint_of(x), hint_of(y))
 
 
-def _order(atom: Atom) -> int:
-    return atom.order
+def _compared(x: Dim | Real, relation: str, y: Any) -> Any:
+    """Compare a symbolic number with another number, which need not be an int.
+
+    The opposite of a relation is never asked for: none but ``!=`` holds for NaN.
+    """
+    if type(y) in _FLOATS:
+        if relation == "!=":
+            return not x.scope.ask(x, "==", y)
+        swapped = _SWAPPED.get(relation)
+        return x.scope.ask(x, relation, y) if swapped is None else x.scope.ask(y, swapped, x)
+    if isinstance(y, np.integer):
+        return np.bool_(_COMPARISONS[relation](x, int(y)))
+    if isinstance(y, numbers.Number) or _of_numpy(y):
+        return _COMPARISONS[relation](pin(x), y)
+    return NotImplemented
+
+
+def _of_numpy(value: object) -> bool:
+    return isinstance(value, (np.generic, np.ndarray))
+
+
+def _both(quotient: Any, remainder: Any) -> Any:
+    """Return a pair, or NotImplemented if an item is."""
+    return NotImplemented if quotient is NotImplemented else (quotient, remainder)
+
+
+def attribute(value: Dim | Real, name: str) -> Any:
+    """Return the attribute of a symbolic number that an int or a float has by that name.
+
+    Raises:
+        AttributeError: neither has one.
+    """
+    kind = value.__class__
+    if name in ("real", "imag", "__class__") or (name in _PARTS and kind is int):
+        return object.__getattribute__(value, name)
+    if not hasattr(kind(), name):
+        raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+    return getattr(pin(value), name)
 
 
 def _terms(value: object) -> Terms | None:
@@ -431,36 +449,10 @@ def _terms(value: object) -> Terms | None:
     kind = type(value)
     if kind is Dim:
         return value.terms  # type: ignore[attr-defined]
-    if kind is int or kind is bool or (kind.__module__ == "numpy" and hasattr(kind, "__index__")):
-        number = operator.index(value)  # type: ignore[arg-type]
+    if kind is int or kind is bool:
+        number = int(value)  # type: ignore[call-overload]
         return {(): number} if number else {}
     return None
-
-
-def _sum(x: Terms, y: Terms, sign: int) -> Terms:
-    made = dict(x)
-    for m, c in y.items():
-        made[m] = made.get(m, 0) + sign * c
-    return {m: c for m, c in made.items() if c}
-
-
-def _value(terms: Terms, of: Callable[[Atom], int]) -> int:
-    return sum([c * math.prod([of(a) for a in m]) for m, c in terms.items()])
-
-
-def _bounds(terms: Terms) -> tuple[float, float]:
-    """Return bounds of a polynomial, term by term."""
-    low: float = 0
-    high: float = 0
-    for m, c in terms.items():
-        a: float = 1
-        b: float = 1
-        for atom in m:
-            if atom.low < 0:
-                return -math.inf, math.inf
-            a, b = a * atom.low, b * atom.high if b and atom.high else 0
-        low, high = (low + c * a, high + c * b) if c > 0 else (low + c * b, high + c * a)
-    return low, high
 
 
 def linear(size: Dim) -> tuple[Atom, int, int]:
@@ -498,8 +490,7 @@ def floor_divided(scope: Scope, above: Size, below: Size) -> Size:
     Raises:
         ZeroDivisionError: `below` is 0.
     """
-    if below == 0:
-        raise ZeroDivisionError("integer division or modulo by zero")
+    _check_divisor("floordiv", above, below)
     terms, by = _terms(above), _terms(below)
     assert terms is not None and by is not None
     if terms == by:
@@ -510,35 +501,32 @@ def floor_divided(scope: Scope, above: Size, below: Size) -> Size:
     whole: Terms = {}
     rest: Terms = {}
     for m, c in terms.items():
-        left = _without(m, factors)
+        left = without(m, factors)
         q, r = (0, c) if left is None else divmod(c, k)
         if q and left is not None:
             whole[left] = q
         if r:
             rest[m] = r
-    low, high = _bounds(rest)
+    low, high = bounds_of(rest)
     if 0 <= low and high < bounds(below)[0]:  # the remainder alone
         return scope.of(whole)
     return scope.of(whole) + scope.quotient(scope.of(rest), below)
 
 
-def _without(m: Monomial, factors: Monomial) -> Monomial | None:
-    """Return a product divided by some of its factors; None if it lacks one of them."""
-    left = list(m)
-    for atom in factors:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
+def _atom_value(atom: Atom, values: Values) -> Any:
+    if atom.parts is None:
+        return values[atom]
+    above, below = atom.parts
+    return concrete(above, values) // concrete(below, values)
 
 
-def concrete(value: object, values: Values) -> Any:
+def concrete(value: Any, values: Values) -> Any:
     """Return a number for given values of the symbols; numbers that are not symbolic stay.
 
     The values may be sizes of another scope, of which the result is then made.
     """
     if type(value) is Dim:
-        return _value(value.terms, lambda atom: atom.value(values))
+        return value_of(value.terms, lambda atom: _atom_value(atom, values))
     if type(value) is Real:
         parts = [concrete(p, values) for p in value.parts]
         if value.function == "float" and type(parts[0]) is Dim:
@@ -547,7 +535,7 @@ def concrete(value: object, values: Values) -> Any:
     return value
 
 
-def text_of(value: object) -> str:
+def text_of(value: Any) -> str:
     """Return the text of a number, such as ``8*s0 + 1``, without pinning it."""
     if type(value) is Real:
         return f"{value.function}({', '.join(map(text_of, value.parts))})"
@@ -558,6 +546,10 @@ def text_of(value: object) -> str:
         factors = [a.name for a in m]
         parts.append("*".join([str(c), *factors] if c != 1 or not m else factors))
     return " + ".join(parts).replace("+ -", "- ")
+
+
+# Classes of operands whose operations with a symbolic number stay symbolic.
+_FLOATS = (int, float, bool, Dim, Real)
 
 
 def scope_of(values: Iterable[Any]) -> Scope | None:

@@ -11,15 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .dims import (
-    LEAST,
-    MOST,
     RELATIONS,
-    Atom,
     Dim,
-    Monomial,
     Real,
     Size,
-    Terms,
     Values,
     bounds,
     concrete,
@@ -27,6 +22,7 @@ from .dims import (
     is_symbolic,
     text_of,
 )
+from .polynomials import LEAST, MOST, Atom, Monomial, Terms
 
 __all__ = ["Guard", "Scope"]
 

@@ -37,8 +37,7 @@ def pinned(value: Any) -> Any:
     if kind is list:
         return [pinned(v) for v in value] if any(map(holds_symbols, value)) else value
     if isinstance(value, tuple) and any(map(holds_symbols, value)):
-        items = [pinned(v) for v in value]
-        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+        return tuple.__new__(kind, [pinned(v) for v in value])
     if kind is dict and any(map(holds_symbols, value.values())):
         return {k: pinned(v) for k, v in value.items()}
     if kind is slice:

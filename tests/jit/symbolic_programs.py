@@ -71,6 +71,11 @@ def sizes_in_containers(x):
 
 
 @program(ONE, x4)
+def last_axes(x):
+    return x[..., ::2], x[..., None], x[None, ..., 1]
+
+
+@program(ONE, x4)
 def last_rows(x):
     return x[x.shape[0] - 1] + x[-1], x[1:], x[:-1], x[::2], x[::-1]
 

@@ -213,6 +213,27 @@ def test_a_cell_of_another_width_has_other_programs() -> None:
         assert net(ops.ones((n, 2))).shape == (n, 5)
 
 
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+@pytest.mark.parametrize("written", [False, True])
+def test_state_without_a_device_moves_before_a_new_shape(level: str, written: bool) -> None:
+    w = ms.Parameter(ops.ones((2, 3)), name="w")
+
+    @ms.jit(jit_level=level, dynamic=1)
+    def f(x):
+        if written:
+            ops.assign_add(w, ops.zeros((2, 3)) + x.sum(0))
+        return ops.matmul(x, w.T)
+
+    for n in (3, 4, 5, 6, 4, 7):
+        host = np.full((2, 3), n, np.float32)
+        w.set_data(Tensor.from_numpy(host))
+        for _ in range(2):
+            f(ops.ones((n, 3)))
+        assert (host == n).all()
+        assert w.asnumpy().tolist() == [[n + 2 * n * written] * 3] * 2
+    assert f.cache_info().misses == 2
+
+
 def test_a_flag_that_is_set_back_finds_its_program(restored) -> None:
     ms.set_context(mode=ms.GRAPH_MODE)
     net = nn.Dropout(p=0.5)

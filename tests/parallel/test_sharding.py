@@ -269,6 +269,33 @@ def test_results_have_the_parts_of_the_inputs() -> None:
     assert run_ranks(program, 4) == [[(2, 4), (), (4, 8), (4,)]] * 4
 
 
+@pytest.mark.parametrize("dynamic", [None, 0, 1])
+def test_numbers_of_samples_that_vary(dynamic: int | None) -> None:
+    """A size is that of all samples, also where one program could serve many sizes."""
+    net = nn.Dense(3, 2, weight_init="ones")
+
+    def f(x: ms.Tensor) -> tuple[Any, ...]:
+        return x * x.shape[0], net(x) + len(x), x[:, 1:].reshape(-1)
+
+    def program(n: int = 0) -> list[Any]:
+        ms.set_context(mode=ms.GRAPH_MODE)
+        if not n:
+            divided()
+        compiled = ms.jit(f, dynamic=dynamic, jit_level="O0")
+        found = []
+        for k in (4, 6, 8, 10, 12, 4, 2):
+            x = real(k, 3)
+            at = slice(None) if n else slice(get_rank() * k // 2, (get_rank() + 1) * k // 2)
+            found.append([y.asnumpy() for y in compiled(ms.Tensor(x[at]))])
+        return found
+
+    whole = program(1)
+    parts = run_ranks(program, 2)
+    for want, *ranks in zip(whole, *parts, strict=True):
+        for full, *pieces in zip(want, *ranks, strict=True):
+            np.testing.assert_allclose(np.concatenate(pieces), full, rtol=1e-6, strict=True)
+
+
 def test_parameters_that_are_written_and_returned() -> None:
     """A rank writes its part of a Parameter, and a function that returns it returns the whole."""
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from ..frontend.types import Value
+from ..frontend.values.nested import tuple_like
 from ..parameter import Parameter
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, HostType
@@ -235,7 +236,7 @@ class ArgumentReader:
             return self.number({int: INT, float: FLOAT, bool: BOOL}[kind])
         if isinstance(value, tuple):
             items = [self(v, mutable or kind is MutableTuple) for v in value]
-            return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+            return tuple_like(value, items)
         if kind in (list, MutableList):
             made, used = self.container(value)
             made.extend(self(v, mutable or kind is MutableList) for v in value)

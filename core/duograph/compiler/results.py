@@ -23,7 +23,7 @@ from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import GraphValue, Value
 from ..frontend.values.functions import Choice, Function
 from ..frontend.values.kinds import IMMUTABLE
-from ..frontend.values.nested import reaches_graph_value
+from ..frontend.values.nested import reaches_graph_value, tuple_like
 from ..ir.builder import GraphTensor
 from ..ir.values import HostValue
 from ..tensor import Tensor
@@ -169,9 +169,9 @@ def _rebuilt(
     if made is not None and id(template) in made:
         return made[id(template)]
     found: Value
-    if kind is tuple or hasattr(kind, "_fields"):
+    if isinstance(template, tuple):
         items = [_rebuilt(v, values, leaves, containers, made) for v in template]
-        return kind(*items) if kind is not tuple else tuple(items)
+        return tuple_like(template, items)
     if kind is list:
         found = [_rebuilt(v, values, leaves, containers, made) for v in template]
     elif kind is dict:
@@ -212,11 +212,14 @@ def _substituted(
     found: Value = template
     if isinstance(template, tuple):
         items = [_substituted(v, number, made) for v in template]
-        found = kind(*items) if hasattr(kind, "_fields") else tuple(items)
+        found = tuple_like(template, items)
     elif kind is list:
         found = [_substituted(v, number, made) for v in template]
     elif kind is dict:
         found = {k: _substituted(v, number, made) for k, v in template.items()}
+    elif kind is slice:
+        parts = (template.start, template.stop, template.step)
+        found = slice(*[_substituted(v, number, made) for v in parts])
     elif kind is _Made:
         held = template.attributes.items()
         found = _Made(template.cls, {k: _substituted(v, number, made) for k, v in held})
@@ -339,7 +342,9 @@ class _TemplateMaker:
         """Return the template of a tuple, list, dict or another object that holds values."""
         if isinstance(value, tuple):
             items = [self.template(v, depth + 1) for v in value]
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+            if getattr(value, "__dict__", None):
+                raise _only_line_by_line(value)
+            return tuple_like(value, items)
         if type(value) is list:
             return [self.template(v, depth + 1) for v in value]
         if type(value) is dict and not any(map(_of_graph, value)):

@@ -17,12 +17,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..context import settings
-from ..dims import LEAST, Atom, Dim, concrete, linear, text_of
+from ..dims import Dim, concrete, linear, text_of
 from ..errors import DuographError
 from ..execution.lower import Optimised, optimise
 from ..frontend.types import Value
 from ..ir.substitution import Substitution, check_substitutable
+from ..placement import commit
+from ..polynomials import LEAST, Atom
 from ..scopes import Scope
+from ..sharding.mode import dividing
 from ..symbol import Symbol
 from ..types import TensorType
 from .compiled_program import CompiledProgram
@@ -108,10 +111,17 @@ class SymbolicProgram:
         self._guard = CaptureGuard(traced.evaluation.captures)
 
     def is_current(self) -> bool:
-        """Return whether captured values and the types of state are as they were."""
-        types = self.traced.graph.types
-        for k, (kind, v) in enumerate(self.traced.inputs):
-            if kind == "state" and v._type.plain is not types[k]:
+        """Return whether captured values and the types of state are as they were.
+
+        Moves state without a device to the device of the program.
+        """
+        traced = self.traced
+        written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
+        for k, (kind, v) in enumerate(traced.inputs):
+            if kind != "state":
+                continue
+            commit(v, traced.device, own=id(v) in written)
+            if v._type.plain is not traced.graph.types[k] or v._type.device is not traced.device:
                 return False
         return self._guard.unchanged()
 
@@ -241,8 +251,8 @@ class SymbolicPrograms:
         Evaluates the function with symbols if sizes have varied often enough.
         """
         shapes = tuple([x._type.shape for x in call.slots.leaves])
-        if call.function.dynamic in _NEVER or not any(shapes):
-            return None
+        if call.function.dynamic in _NEVER or not any(shapes) or dividing() is not None:
+            return None  # a divided program is made for the sizes of all ranks together
         family = self._family(call)
         for program in reversed(family.programs):
             values = program.values(shapes)

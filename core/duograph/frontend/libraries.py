@@ -7,6 +7,7 @@ other libraries run as Python only. The module decides by module name and never 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import math
 import reprlib
@@ -188,18 +189,23 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
+# Classes that find values by their hash.
+_HASHING = (dict, set, frozenset, enum.Enum)
+
+
 def keeps_symbols(function: Value) -> bool:
     """Return whether a callable may receive symbolic sizes (`dims.Dim`) as they are.
 
     True for code of the user and of the framework, and for the functions in `_SYMBOLIC`. Other code
     could hash a size, as `set` does, or look at its class.
     """
-    if not isinstance(function, _FUNCTIONS):  # its handler calls a function
-        return True
+    if not isinstance(function, _FUNCTIONS):  # its handler calls a function, or it is a ufunc
+        top = _top(type(function).__module__)
+        return top in sys.stdlib_module_names or not is_host(top)
     owner = getattr(function, "__self__", None)
     if isinstance(owner, (list, tuple)):
-        return True
-    if isinstance(owner, (dict, set, frozenset)):
+        return function.__name__ != "__hash__"
+    if issubclass(function if isinstance(function, type) else type(owner), _HASHING):
         return False
     module = getattr(function, "__module__", None) or type(owner).__module__
     top = _top(module)

@@ -25,8 +25,8 @@ from .graph import Attributes, FrozenArray, Graph, GraphNode, NamedGraph
 __all__ = ["Substitution", "check_substitutable", "hinted"]
 
 # Classes of attributes that cannot contain a size.
-_PLAIN = (str, bytes, complex, type(None), DType, Device, FrozenArray, HostType, np.generic,
-          enum.Enum)  # fmt: skip
+_PLAIN = (str, bytes, complex, type(None), type(...), DType, Device, FrozenArray, HostType,
+          np.generic, enum.Enum)  # fmt: skip
 
 
 class _Places(NamedTuple):

@@ -127,8 +127,8 @@ def _accepts(pattern: object, value: object) -> bool:
     if isinstance(pattern, DType):
         if isinstance(value, Tensor):
             return value.dtype is pattern
-        return (pattern.kind in "iu" and type(value) is int) or (
-            pattern.kind == "f" and type(value) is float
+        return (pattern.kind in "iu" and value.__class__ is int) or (
+            pattern.kind == "f" and value.__class__ is float
         )
     if isinstance(pattern, type):
         return isinstance(value, pattern)

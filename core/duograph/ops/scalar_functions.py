@@ -298,7 +298,7 @@ def isconstant(x: object) -> bool:
 
 def typeof(x: object) -> object:
     """Return the dtype of a Tensor, or the class of another value (`mindspore.ops.typeof`)."""
-    return x.dtype if isinstance(x, Tensor) else type(x)
+    return x.dtype if isinstance(x, Tensor) else x.__class__
 
 
 def tensor_range(start: int | float, end: int | float, step: int | float) -> Tensor:

@@ -13,6 +13,7 @@ import functools
 import inspect
 import types
 
+from ...dims import attribute, is_symbolic
 from ...errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar, HostValue
@@ -50,6 +51,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     """
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
+    if is_symbolic(owner):
+        return attribute(owner, name)
     if isinstance(owner, Choice):
         owner.as_python()
     if isinstance(owner, Function):

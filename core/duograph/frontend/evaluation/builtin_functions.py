@@ -238,7 +238,7 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
         with ev.journal.catching():
             return get_attribute(ev, owner, name)
     except AttributeError:
-        if not isinstance(owner, (Tensor, HostValue, types.ModuleType)):
+        if not (isinstance(owner, (Tensor, HostValue, types.ModuleType)) or is_symbolic(owner)):
             read_missing(ev, "attribute", owner, name, f"{type(owner).__name__}.{name}")
         return default[0]
 

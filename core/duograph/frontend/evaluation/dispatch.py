@@ -12,12 +12,12 @@ import types
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from ...sizes import pinned
 from ..diagnostics import unsupported
 from ..libraries import keeps_symbols
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.symbols import refuse_symbols, without_symbols
 from .spans import note_error_span
 
 __all__ = [
@@ -130,8 +130,9 @@ def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """
     kind = type(f)
     if ev.scope is not None and not keeps_symbols(f):
-        args = tuple(map(pinned, args))
-        kwargs = {k: pinned(v) for k, v in kwargs.items()}
+        refuse_symbols(getattr(f, "__self__", None))
+        args = tuple([without_symbols(ev.scope, v) for v in args])
+        kwargs = {k: without_symbols(ev.scope, v) for k, v in kwargs.items()}
     if kind in _REPLACED_KINDS:  # the hash of any other object may be code of the user
         replaced = REPLACEMENTS.get(f)
         if replaced is not None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 
-from ...errors import JoinError, LabelRangeError, UnsupportedSyntaxError
+from ...errors import JoinError, LabelRangeError, ShapeError, UnsupportedSyntaxError
 from ...execution.source_spans import mark_source
 from ...ir.builder import expand
 from ...ir.liveness import may_raise
@@ -111,6 +111,24 @@ class _Made:
         found.args = args
         vars(found).update(attributes)
         return found
+
+
+# Errors that depend on the answers to questions about sizes only.
+_DECIDED = (ZeroDivisionError, LookupError, StopIteration, ShapeError)
+
+
+def _check_caught(ev: Evaluation, error: BaseException) -> None:
+    """Raise if evaluated code catches an error that only symbolic sizes may have caused.
+
+    The code's own errors, and those that guards decide, are the errors of any size.
+    """
+    own = id(error) in ev.owned.objects or id(error) in ev.calls.raised_outside
+    if ev.scope is None or own or isinstance(error, _DECIDED):
+        return
+    raise unsupported(
+        "Try",
+        f"The code catches {type(error).__name__}, which symbolic sizes may have caused",
+    ) from error
 
 
 def _own(ev: Evaluation, error: BaseException) -> None:
@@ -261,6 +279,7 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
     except Exception as error:
         if ev.calls.conditions_of(error, depth) != depth:
             raise _cannot_leave() from error  # raised in one branch of a graph condition
+        _check_caught(ev, error)
         _own(ev, error)
         ends = truth(ev, leave(type(error), error, None))
         if not isinstance(ends, bool):
@@ -328,6 +347,7 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
         last = run_block(ev, frame, node.finalbody)
         if last.normal:
             raise
+        _check_caught(ev, error)
         return last  # the block returned or left a loop, which drops the error
     if not node.finalbody:
         return flow
@@ -379,6 +399,7 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
                     continue
             if ev.calls.conditions_of(error, depth) != depth:
                 raise _uncaught() from error  # raised in one branch of a graph condition
+            _check_caught(ev, error)
             ev.calls.trails.pop(id(error), None)  # it may be raised again elsewhere
             _own(ev, error)
             if handler.name:

@@ -117,9 +117,9 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
         raise _not_for_python(value.__self__)
     if objects and type(value) in COPIED:
         _give_away(ev, value)
-    if type(value) in (tuple, list) or hasattr(type(value), "_fields"):
+    if type(value) is list or isinstance(value, tuple):
         items = [take_operands(ev, v, found, objects) for v in value]
-        return sequence_like(value, items)
+        return value if _is_made_of(value, items) else sequence_like(value, items)
     if type(value) is dict:
         if any(isinstance(k, (Tensor, tuple)) for k in value):
             return Built(dict, [take_operands(ev, p, found, objects) for p in value.items()])
@@ -403,14 +403,20 @@ def with_operands(nested: Value, values: Value) -> Value:
         return nested.made()
     if isinstance(nested, Built):
         return nested.make(*with_operands(nested.args, values))
-    if type(nested) in (tuple, list) or hasattr(type(nested), "_fields"):
+    if type(nested) is list or isinstance(nested, tuple):
         items = [with_operands(v, values) for v in nested]
-        return sequence_like(nested, items)
+        return nested if _is_made_of(nested, items) else sequence_like(nested, items)
     if type(nested) is dict:
         return {k: with_operands(v, values) for k, v in nested.items()}
     if type(nested) is slice:
         return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
     return nested
+
+
+def _is_made_of(value: Value, items: list[Value]) -> bool:
+    """Return whether these are the items of a tuple of a user's class, which is then kept."""
+    ours = type(value) in (list, tuple) or hasattr(value, "_fields")
+    return not ours and all(a is b for a, b in zip(value, items))
 
 
 def run_on_host(

@@ -13,6 +13,7 @@ import operator
 
 import numpy as np
 
+from ...dims import pin
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
@@ -40,6 +41,8 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
             return a == b if a._type.name == "bool" else False
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return _identical_tensors(ev, x, y)
+    if x is not y and isinstance(x, int) and isinstance(y, int):
+        return pin(x) is pin(y)
     for a in (x, y):
         if isinstance(a, np.ndarray) and not ev.owned.owns_data(a) and x is not None is not y:
             ev.captures.arrays[id(a)] = a

@@ -20,6 +20,7 @@ from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.kinds import CONTAINERS, COPIED
 from ..values.nested import depends_on_graph, pairs
+from ..values.symbols import without_symbols
 from .branches import select
 from .dispatch import call, evaluate, replaces, syntax
 from .host import run_on_host
@@ -340,6 +341,8 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
         return _contained(ev, x, list(iterate(ev, y)))
     if type(y) in (dict, set, frozenset):
         x = look_up(ev, y, x)
+    elif not isinstance(y, (tuple, list)):
+        x = without_symbols(ev.scope, x)
     compare_all(ev, (x, y))
     library = is_outside(ev, y) and not isinstance(y, (*CONTAINERS, tuple, np.ndarray))
     if library and not is_live(ev, y) and not is_outside(ev, x) and not depends_on_graph(x):

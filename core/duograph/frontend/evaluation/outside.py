@@ -20,7 +20,6 @@ from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
-from ...sizes import pinned
 from ...tensor import Tensor
 from ..libraries import has_own_hash, is_framework, is_host, user_method
 from ..state.captures import Raised, answer, entries_of, same_answer
@@ -30,6 +29,7 @@ from ..state.ownership import base_array
 from ..types import Args, Kwargs, Value
 from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, MUTATORS, WINDOWS
 from ..values.nested import depends_on_graph
+from ..values.symbols import without_symbols
 from .host import run_on_host
 
 # The most bytes of a captured array whose contents are compared before each call. Larger arrays are
@@ -114,8 +114,9 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
 
     Args:
         function: a function of the `operator` module, a built-in function, or a method's function.
-        args: objects from outside the function, and constants.
+        args: objects from outside the function, and constants; symbolic sizes are pinned.
     """
+    args = tuple([without_symbols(ev.scope, v) for v in args])
     if any(_changes_inside(ev, x) for x in reachable(args).values()):
         return run_on_host(ev, function, args, {}, _name(function))
     found = answer(function, args)
@@ -485,7 +486,7 @@ def as_key(ev: Evaluation, key: Value) -> Value:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
             is known only when the graph runs.
     """
-    key = pinned(key)
+    key = without_symbols(ev.scope, key)
     if isinstance(key, HostValue):
         raise NeedsValue("dict: got a key that is known only when the compiled function runs")
     if has_own_hash(key):

@@ -320,8 +320,8 @@ def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
     """
     if isinstance(value, HostValue):
         return child.bring(value)
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(_bring_host_values(child, v) for v in value)
+    if isinstance(value, tuple):
+        return tuple_like(value, [_bring_host_values(child, v) for v in value])
     if type(value) is list:
         return [_bring_host_values(child, v) for v in value]
     return value

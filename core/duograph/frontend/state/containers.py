@@ -15,6 +15,7 @@ from ..libraries import has_own_hash
 from ..types import Value
 from .captures import Captures, entries_of
 from .inputs import GraphInputs
+from .tuples import tuple_like
 
 __all__ = ["AliasedError", "ContainerCopies"]
 
@@ -94,11 +95,11 @@ class ContainerCopies:
         kind = type(value)
         if kind in (list, dict, set):
             return self._copy(value, label)
-        if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")):
+        if isinstance(value, tuple):
             items = [self.imported(v, _item_label(label, i)) for i, v in enumerate(value)]
             if all(a is b for a, b in zip(items, value)):
                 return value
-            made = type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+            made = tuple_like(value, items)
             self.originals[id(made)] = value
             self._keep.append(made)
             return made

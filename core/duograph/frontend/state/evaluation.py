@@ -183,9 +183,21 @@ class Evaluation:
         """Trace an in-place write to an eager tensor: `value` is its graph value from now on.
 
         The journal keeps the earlier value, so that a branch can undo the write.
+
+        Raises:
+            UnsupportedSyntaxError: the value has another shape. Code that reads the tensor's shape
+                while compiling sees the old one.
         """
         self.before_write(tensor)
         slot = self.inputs.slot(tensor)
+        if value.shape != slot.incoming.shape:
+            raise UnsupportedSyntaxError(
+                f"set_data: got a value of shape {value.shape} for a Tensor of shape "
+                f"{slot.incoming.shape} inside jit",
+                construct="set_data",
+                remedy="Make the Tensor as large as it gets and write a part of it, or change its "
+                "shape outside the compiled function",
+            )
         self.journal.touch("slot", slot)
         slot.current = value._builder.tensor(value._id)
         self.after_write(tensor)

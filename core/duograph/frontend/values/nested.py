@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...dims import is_symbolic
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue
 from ...tensor import Tensor
+from ..state.tuples import tuple_like
 from ..types import Value
 from .flow import Maybe
 from .ranges import GraphRange
@@ -22,13 +23,14 @@ from .ranges import GraphRange
 __all__ = [
     "depends_on_graph",
     "pairs",
+    "reaches",
     "reaches_graph_value",
     "sequence_like",
     "tuple_like",
     "with_subgraphs",
 ]
 
-# Classes whose objects are not searched for values: they refer to much that is no part of them.
+# Classes of objects that hold far more than what belongs to them.
 _OPAQUE = (
     types.ModuleType, types.FunctionType, types.CodeType, types.TracebackType, type, np.ndarray,
     Tensor,
@@ -48,22 +50,33 @@ def depends_on_graph(value: Value) -> bool:
     return False
 
 
-def reaches_graph_value(value: Value, limit: int = 2000, sizes: bool = False) -> bool:
-    """Return whether a graph value can be reached from an object, by at most `limit` references.
+def reaches_graph_value(value: Value, sizes: bool = False) -> bool:
+    """Return whether a graph value can be reached from an object.
 
     Args:
         value: the object.
-        limit: how many references are followed.
         sizes: whether a symbolic size (`dims.Dim`) counts as a graph value.
+    """
+    kinds = (GraphTensor, HostValue, GraphRange)
+    return reaches(value, lambda v: isinstance(v, kinds) or (sizes and is_symbolic(v)))
+
+
+def reaches(
+    value: Value,
+    wanted: Callable[[Value], bool],
+    limit: int = 2000,
+    opaque: tuple[type, ...] = (),
+) -> bool:
+    """Return whether a wanted object can be reached from another, by at most `limit` references.
+
+    References of objects of the classes `opaque` are not followed.
     """
     seen, waiting = {id(value)}, [value]
     while waiting and len(seen) < limit:
         found = waiting.pop()
-        if isinstance(found, (GraphTensor, HostValue, GraphRange)):
+        if wanted(found):
             return True
-        if sizes and is_symbolic(found):
-            return True
-        if not isinstance(found, _OPAQUE):
+        if not isinstance(found, (*_OPAQUE, *opaque)):
             inner = [x for x in gc.get_referents(found) if id(x) not in seen]
             seen.update(map(id, inner))
             waiting += inner
@@ -89,11 +102,6 @@ def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
         )
     else:
         yield a, b
-
-
-def tuple_like(original: Value, items: Sequence[Value]) -> Value:
-    """Return items as a tuple, or as a named tuple of the class of `original`."""
-    return type(original)(*items) if hasattr(original, "_fields") else tuple(items)
 
 
 def sequence_like(original: Value, items: list[Value]) -> Value:
