@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...call_names import WRAPPER
 from ...errors import ArgumentValueError
 from ...option_checks import check_options
 from ...tensor import Tensor
@@ -18,6 +19,8 @@ __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell"]
 
 class _Parts(Cell):
     """Base class: runs `network` on parts of equal size of its inputs, and adds the results."""
+
+    call_role = WRAPPER
 
     def __init__(self, network: Cell, name: str, count: int) -> None:
         super().__init__(auto_prefix=False)
