@@ -94,8 +94,8 @@ def problem() -> str | None:
         driver.call("cuInit", 0)
     except DeviceError as error:
         return f"the NVIDIA driver does not start: {error}"
-    except RuntimeError as error:  # cuda-bindings raises it if there is no libcuda
-        return f"there is no NVIDIA driver on this machine ({str(error).splitlines()[0]})"
+    except RuntimeError:  # cuda-bindings raises it if there is no libcuda
+        return "there is no NVIDIA driver on this machine"
     made_for, found = _version_of_bindings(), int(driver.call("cuDriverGetVersion")) // 1000
     if found < made_for:
         return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import linecache
 import re
 import sys
@@ -18,7 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from .errors import ArgumentError
 
 __all__ = [
-    "arity_error", "attribute_advice", "kind_of", "like_keyword", "missing_name_advice", "near",
+    "arity_error", "attribute_advice", "kind_of", "like_keyword", "meant", "missing_name_advice",
+    "near", "of_grad", "operand_error", "unknown_option",
 ]  # fmt: skip
 
 _STEP = (
@@ -64,7 +66,7 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
         "summary": "write `print(net)`",
     },
     "Optimizer": {
-        "zero_grad": f"there is nothing to reset; {_STEP}",
+        "zero_grad": f"there is nothing to reset: leave it out; {_STEP}",
         "step": _STEP,
         "param_groups": "write `optimizer.group_params`, or `optimizer.get_lr()` for the rate",
     },
@@ -108,7 +110,7 @@ _KEYWORDS = {
     "dim": ("axis",), "dims": ("axis", "axes"), "axis": ("dim",), "axes": ("axis", "dim"),
     "keepdim": ("keep_dims", "keepdims"), "keepdims": ("keep_dims", "keepdim"),
     "keep_dims": ("keepdim", "keepdims"),
-    "lr": ("learning_rate",), "learning_rate": ("lr",), "betas": ("beta1",),
+    "lr": ("learning_rate",), "learning_rate": ("lr",),
     "bias": ("has_bias",), "has_bias": ("bias",), "groups": ("group",), "group": ("groups",),
     "in_features": ("in_channels",), "out_features": ("out_channels",),
     "num_embeddings": ("vocab_size",), "embedding_dim": ("embedding_size",),
@@ -129,7 +131,22 @@ _SAID = {
     r"'NoneType' and|and 'NoneType'|'NoneType' object is not (callable|iterable)": "a value is "
     "None: was it never set, or does a function or a `construct` end without `return`?",
 }
+_FUNCTION_OF_GRAD = (
+    "`ms.grad(f)` and `ms.value_and_grad(f)` return a function that computes the gradient; call "
+    "it: `ms.grad(f)(x)`"
+)
+_CALLED_TENSOR = "a Tensor is indexed with square brackets, `x[0]`; round ones call a function"
 _LONGEST = 160  # characters of a signature in a message
+
+
+# (function, unknown option) -> what to write
+_OPTION_ADVICE = {
+    ("set_context", "precision"): "`ms.amp.auto_mixed_precision(net)` or "
+    "`net.to_float(ms.float16)` chooses the precision",
+    ("jit", "device"): "`ms.set_device(...)` before the call chooses the device",
+    ("jit", "static_argnums"): "arguments that are no Tensors are constants without it",
+}
+_LISTED = 8  # names in a message, of a longer list
 
 
 def kind_of(value: object) -> str:
@@ -146,17 +163,66 @@ def kind_of(value: object) -> str:
 def like_keyword(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean learning_rate?" for an unknown argument, or ""."""
     names = list(known)
+    if name == "betas" and {"beta1", "beta2"} <= set(names):
+        return "; its two numbers are beta1=0.9 and beta2=0.999 here"
     for other in _KEYWORDS.get(name, ()):
         if other in names:
             return f"; did you mean {other}?"
-    meant = near(name, names)
-    return f"; did you mean {meant}?" if meant else ""
+    like = near(name, names)
+    return f"; did you mean {like}?" if like else ""
 
 
 def near(name: str, known: Sequence[str]) -> str:
     """Return the name among `known` that is most like `name`, or ""."""
     difflib = importlib.import_module("difflib")  # late: most programs misspell nothing
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), "")
+
+
+def unknown_option(owner: str, name: object, known: Sequence[str]) -> str:
+    """Return the message for an option that a function does not have."""
+    said = _OPTION_ADVICE.get((owner, str(name)), "")
+    return f"{owner}: got the unknown option {name!r}; {said or meant(str(name), known, owner)}"
+
+
+def meant(name: str, known: Sequence[str], where: str = "") -> str:
+    """Return "did you mean x?" for a name that is not known, or which names are.
+
+    Args:
+        name: what the user wrote.
+        known: all names.
+        where: the function whose documentation lists them all, for a long list.
+    """
+    like = _continued(name, known) or [n for n in (near(name, known),) if n]
+    if like:
+        return f"did you mean {' or '.join(like)}?"
+    if len(known) <= 2 * _LISTED:
+        return f"wanted one of {', '.join(known)}"
+    listed = f"wanted one of {', '.join(known[:_LISTED])} and {len(known) - _LISTED} more"
+    return f"{listed}, which help(ms.{where}) lists" if where else listed
+
+
+def _continued(name: str, known: Sequence[str]) -> list[str]:
+    """Return up to three of the names that begin with a name and an underscore."""
+    return [k for k in known if k.startswith(f"{name}_")][:3] if name else []
+
+
+def operand_error(op: str, value: object) -> ArgumentError:
+    """Return the error for an operand that is neither a Tensor nor a number."""
+    head = f"{op}: " if op else ""
+    text = f"{head}got {type(value).__name__} for an operand; wanted a Tensor or a number"
+    if value is None:
+        text += ". A value is None: does a function end without `return`?"
+    elif isinstance(value, str):
+        text += ". For a text write str(x), or f'... {x}'"
+    elif isinstance(value, types.FunctionType):
+        text += f". {_FUNCTION_OF_GRAD if of_grad(value) else 'Call the function first'}"
+    return ArgumentError(text)
+
+
+def of_grad(value: object) -> bool:
+    """Return whether a value is a function that `ms.grad` or a relative of it returned."""
+    module = getattr(getattr(value, "__globals__", None), "get", lambda _: "")("__name__") or ""
+    return isinstance(value, types.FunctionType) and module.startswith("duograph.autodiff")
 
 
 def arity_error(
@@ -183,7 +249,7 @@ def arity_error(
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         why = f"got an unexpected keyword argument {unknown[0]!r}{like_keyword(unknown[0], named)}"
-    elif why.startswith("takes "):
+    elif why.startswith(("takes ", "too many positional")):
         why = f"takes {len(positional)} positional arguments but got {len(args)}"
     return ArgumentError(f"{owner}: {why}; wanted {owner}({_plain(parameters)})")
 
@@ -212,6 +278,8 @@ def attribute_advice(error: BaseException) -> str:
     """Return what to write instead, for an error that Python raised; "" if nothing is known."""
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
+    if isinstance(error, KeyError):
+        return _missing_key(error)
     said, source = str(error), _source(error)
     if "Dataset' object is not subscriptable" in said:
         return _ATTRIBUTES["Dataset"]["__getitem__"]
@@ -219,18 +287,40 @@ def attribute_advice(error: BaseException) -> str:
         return _ATTRIBUTES["Dataset"]["__next__"]
     if "object is not callable" in said and re.search(r"'(int|tuple|Tensor|DType)'", said):
         called = [n for n in re.findall(r"\.(\w+)\(", source) if n in _CALLED_ATTRIBUTE]
-        return _CALLED_ATTRIBUTE[called[0]] if called else ""
+        if called:
+            return _CALLED_ATTRIBUTE[called[0]]
+        return _CALLED_TENSOR if "'Tensor'" in said else ""
     if said.startswith("module() takes at most 2"):  # a class derived from a module
         name = re.search(r"\(\s*\w+\.(\w+)\s*\)", source)
         return _MODULE_NAMES.get(f"nn.{name[1]}", "") if name else ""
     made = re.match(r"(\w+)\.__init__\(\) takes 1 positional argument but", said)
     if made is not None and re.search(rf"\b{made[1]}\(", source):
         return f"an object is made first, `net = {made[1]}()`; then it takes the data, `net(x)`"
+    if "unpack" in said and "create_dict_iterator" in source:
+        return (
+            'a row of `create_dict_iterator` is a dict: write `row["x"]`, or loop over '
+            "`create_tuple_iterator()`"
+        )
+    if "'function'" in said and any(of_grad(v) for v in _named_values(error)):
+        return _FUNCTION_OF_GRAD
+    if "non-iterable function object" in said and re.search(r"grad\(", source):
+        return _FUNCTION_OF_GRAD
     for pattern, text in _SAID.items():
         if re.search(pattern, said):
-            return text
+            return _which_is_none(error) or text
     if said.startswith("too many values to unpack") and re.search(r"\bgrad\(", source):
         return "`ms.grad` returns the gradient alone; `ms.value_and_grad` returns the value as well"
+    return ""
+
+
+def _missing_key(error: KeyError) -> str:
+    """Return what a row of a dataset holds, for a number that was used as its key."""
+    if not error.args or not isinstance(error.args[0], int):
+        return ""
+    for value in _named_values(error):
+        if isinstance(value, dict) and value and all(isinstance(k, str) for k in value):
+            first = next(iter(value))
+            return f'the keys of the row are {", ".join(value)}: write `["{first}"]`'
     return ""
 
 
@@ -245,6 +335,8 @@ def _missing_attribute(error: AttributeError) -> str:
     if isinstance(owner, types.ModuleType):
         package, _, path = owner.__name__.partition(".")
         return missing_name_advice(path, name).removeprefix("; ") if package == "duograph" else ""
+    if of_grad(owner):
+        return _FUNCTION_OF_GRAD
     classes = [c.__name__ for c in type(owner).__mro__ if c.__module__.startswith("duograph")]
     if found is not None and not classes:
         classes = [found[1]]
@@ -253,9 +345,53 @@ def _missing_attribute(error: AttributeError) -> str:
         if said:
             return said
     if owner is None and classes == ["Tensor"]:  # of compiled code, where Python suggests nothing
-        meant = near(name, dir(sys.modules["duograph.tensor"].Tensor))
-        return f"did you mean {meant}?" if meant else ""
+        like = near(name, dir(sys.modules["duograph.tensor"].Tensor))
+        return f"did you mean {like}?" if like else ""
     return ""
+
+
+def _which_is_none(error: BaseException) -> str:
+    """Return "`self.norm` is None: ..." if the failing expression calls a name, else ""."""
+    called = re.match(r"([A-Za-z_][\w.]*)\(", _expression(error))
+    if called is None or "not callable" not in str(error):
+        return ""
+    return f"`{called[1]}` is None: was it never set?"
+
+
+def _expression(error: BaseException) -> str:
+    """Return the source text of the expression that raised an error, or "" if it is not known.
+
+    Python knows its columns from 3.11 on. An error of compiled code has it in a note, above the
+    carets.
+    """
+    for note in getattr(error, "__notes__", ()):
+        lines = str(note).splitlines()
+        for text, mark in itertools.pairwise(lines):
+            if mark.strip() and not mark.strip("^ "):
+                return text[mark.index("^") : mark.rindex("^") + 1]
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or sys.version_info < (3, 11):
+        return ""
+    places = list(trace.tb_frame.f_code.co_positions())
+    line, last, start, end = places[trace.tb_lasti // 2]
+    if line is None or line != last:
+        return ""
+    source = linecache.getline(trace.tb_frame.f_code.co_filename, line).encode()
+    return source[start:end].decode(errors="ignore")
+
+
+def _named_values(error: BaseException) -> list[object]:
+    """Return the values of the variables in the failing line, where it stands."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return []
+    frame = trace.tb_frame
+    names = re.findall(r"[A-Za-z_]\w*", _source(error))
+    return [frame.f_locals.get(n, frame.f_globals.get(n)) for n in names]
 
 
 def _source(error: BaseException) -> str:

@@ -12,7 +12,8 @@ import inspect
 from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
-from .errors import ArgumentError
+from .call_names import call_name_of, leave
+from .errors import ArgumentError, DuographError
 from .runtime_state import runtime_state
 
 __all__ = [
@@ -113,7 +114,11 @@ def cached_call(function: F) -> F:
                 return guarded(*args, **kwargs)
         if prepared is None:
             return slow_call(key, args, kwargs)
-        return prepared(*args, **kwargs)
+        try:
+            return prepared(*args, **kwargs)
+        except DuographError as error:
+            leave(error, call_name_of(function))
+            raise
 
     copy_identity(function, call)
     call.uncached = function  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from types import FunctionType
@@ -18,6 +19,7 @@ from typing import TypeAlias, TypeVar, cast
 import numpy as np
 
 from .advice import arity_error
+from .call_names import leave
 from .errors import (
     ArgumentError,
     ArgumentValueError,
@@ -26,7 +28,6 @@ from .errors import (
     IndexRangeError,
 )
 from .tensor import Tensor
-from .tracebacks import hide_own_frames
 
 __all__ = [
     "KINDS", "check_kinds", "explain_methods", "explained", "explaining", "is_ours_to_explain",
@@ -129,7 +130,7 @@ def explaining(target: T) -> T:
         try:
             return function(*args, **kwargs)
         except DuographError as error:
-            hide_own_frames(error)
+            leave(error, function.__name__, function, args, kwargs)
             raise
         except Exception as error:
             refuse_arity(function.__name__, function, args, kwargs, error)
@@ -159,12 +160,16 @@ def _explaining(method: Callable[..., object], name: str) -> Callable[..., objec
 
     @functools.wraps(method)
     def call(self: object, /, *args: object, **kwargs: object) -> object:
-        if options:
-            check_kinds(type(self).__name__, options, args, kwargs)
         try:
+            if options:
+                check_kinds(type(self).__name__, options, args, kwargs)
             return method(self, *args, **kwargs)
         except DuographError as error:
-            hide_own_frames(error)
+            shown = type(self).__name__ + ("" if name == "__init__" else f".{name}")
+            if name == "__init__":
+                refuse_data(type(self), args, kwargs, error)
+                shown = shown if _is_public(type(self)) else ""
+            leave(error, shown, method, (self, *args), kwargs)
             raise
         except Exception as error:
             owner = type(self)
@@ -175,6 +180,62 @@ def _explaining(method: Callable[..., object], name: str) -> Callable[..., objec
             raise explained(owner.__module__, shown, args, kwargs, error) from error
 
     return call
+
+
+def refuse_data(
+    cls: type, args: tuple[object, ...], kwargs: dict[str, object], error: Exception | None = None
+) -> None:
+    """Raise ArgumentError if a layer's class got Tensors where its options go.
+
+    The class is called like a function then, and an object of it was meant. `error` is what the
+    call raised, if it was made.
+    """
+    values = (*args, *kwargs.values())
+    if not hasattr(cls, "construct") or not any(isinstance(x, Tensor) for x in values):
+        return
+    init = inspect.unwrap(cls.__init__)  # type: ignore[misc]
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    try:
+        given = inspect.Signature(parameters).bind(*args, **kwargs).arguments
+    except TypeError as refused:
+        found = arity_error(cls.__name__, init, args, kwargs, str(refused), 1)
+        if found is not None and error is None:
+            raise _with_an_object(cls.__name__, found) from None
+        return
+    taking = {p.name: str(p.annotation) for p in parameters}
+    wrong = [
+        name
+        for name, value in given.items()
+        if isinstance(value, Tensor) and _OPTION.fullmatch(taking[name])
+    ]
+    if not wrong:
+        return
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = any(p.default is p.empty for p in parameters if p.kind in positional)
+    inputs = ", ".join(list(inspect.signature(cls.construct).parameters)[1:])
+    raise ArgumentError(
+        f"{cls.__name__}: got a Tensor where its option {wrong[0]} goes; wanted an object of the "
+        f"class first, and a call of the object with the data: {cls.__name__}"
+        f"({'...' if needed else ''})({inputs})"
+    ) from error
+
+
+# Annotations of options that are no Tensors.
+_OPTION = re.compile(r"((int|float|bool|str|None|tuple|list|Sequence)\b|[][ |,.])+")
+
+
+def _with_an_object(owner: str, error: ArgumentError) -> ArgumentError:
+    """Add to the error of a layer's class for a wrong call how an object of it takes data."""
+    made = f"{owner}()" if f"wanted {owner}()" in str(error) else f"{owner}(...)"
+    error.args = (f"{error}. An object of {owner} takes the data: {made}(x)",)
+    return error
+
+
+def _is_public(cls: type) -> bool:
+    """Return whether users find a class in one of the packages around its module."""
+    names = cls.__module__.split(".")
+    packages = [sys.modules.get(".".join(names[:i])) for i in range(1, len(names) + 1)]
+    return any(vars(p).get(cls.__name__) is cls for p in packages if hasattr(p, "__path__"))
 
 
 def refuse_arity(
@@ -196,7 +257,7 @@ def refuse_arity(
         if found is None:
             return
         if owner[:1].isupper() and any(isinstance(x, Tensor) for x in args):
-            found.args = (f"{found}. An object of {owner} takes the data: {owner}(...)(x)",)
+            found = _with_an_object(owner, found)
         raise found from None
 
 
@@ -241,12 +302,26 @@ def explained(
             f"wanted a smaller size"
         )
     shown = [_shown(a) for a in args] + [f"{k}={_shown(a)}" for k, a in kwargs.items()]
-    text = f"{short}: got {', '.join(shown)}: {error}; help({module}.{short}) says what it takes"
+    path = _public_path(module, short)
+    text = f"{short}: got {', '.join(shown)}: {error}; help({path}) says what it takes"
     if isinstance(error, IndexError):
         return IndexRangeError(text)
     return (
         ArgumentValueError if isinstance(error, (ValueError, OverflowError)) else ArgumentError
     )(text)
+
+
+def _public_path(module: str, short: str) -> str:
+    """Return the path by which users find a function: "ms.export"."""
+    name = short.partition(".")[0]
+    target = getattr(sys.modules.get(module), name, None)
+    parts = module.split(".")
+    for i in range(1, len(parts) + 1):
+        package = sys.modules.get(".".join(parts[:i]))
+        found = vars(package).get(name) if package is not None else None
+        if found is not None and (found is target or target is None):
+            return ".".join(["ms", *parts[1:i], short])
+    return f"{module}.{short}"
 
 
 def _shown(value: object) -> str:

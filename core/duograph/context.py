@@ -15,9 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ._locks import new_lock
+from .advice import unknown_option
+from .call_names import name_call
 from .errors import (
     ArgumentError,
     ArgumentValueError,
+    DeviceError,
     UnsupportedOpError,
     UnsupportedSyntaxError,
 )
@@ -232,12 +235,13 @@ def set_context(**kwargs: object) -> None:
     kwargs = settle("set_context", kwargs)
     for key, value in kwargs.items():
         if key in _FIELDS:
-            checked[key] = _check(key, value)
+            try:
+                checked[key] = _check(key, value)
+            except DeviceError as error:
+                name_call(error, "set_context", kwargs)
+                raise
         elif key not in _RECORDED:
-            raise ArgumentValueError(
-                f"set_context: got the unknown option {key!r}; the options are "
-                f"{', '.join(_FIELDS)}; recorded without effect: {', '.join(_RECORDED)}"
-            )
+            raise ArgumentValueError(unknown_option("set_context", key, [*_FIELDS, *_RECORDED]))
     check_options("set_context", **{k: v for k, v in kwargs.items() if k in _RECORDED})
     with _lock:
         moved = any(
@@ -348,10 +352,7 @@ def get_context(attr_key: str) -> Any:
         return getattr(settings, attr_key)
     if attr_key in _recorded:
         return _recorded[attr_key]
-    raise ArgumentValueError(
-        f"get_context: got the unknown option {attr_key!r}; the options are "
-        f"{', '.join(_FIELDS)}, {', '.join(_RECORDED)}"
-    )
+    raise ArgumentValueError(unknown_option("get_context", attr_key, [*_FIELDS, *_RECORDED]))
 
 
 _PARALLEL_DEFAULTS = {
@@ -398,8 +399,7 @@ def set_auto_parallel_context(**kwargs: object) -> None:
     for key, value in kwargs.items():
         if key not in _PARALLEL_DEFAULTS:
             raise ArgumentValueError(
-                f"set_auto_parallel_context: got the unknown option {key!r}; "
-                f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
+                unknown_option("set_auto_parallel_context", key, [*_PARALLEL_DEFAULTS])
             )
         _check_parallel(key, value)
     check_options("set_auto_parallel_context", **kwargs)
@@ -485,8 +485,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     """
     if not isinstance(attr_key, str) or attr_key not in _PARALLEL_DEFAULTS:
         raise ArgumentValueError(
-            f"get_auto_parallel_context: got the unknown option {attr_key!r}; "
-            f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
+            unknown_option("get_auto_parallel_context", attr_key, [*_PARALLEL_DEFAULTS])
         )
     return _parallel_options().get(attr_key, _PARALLEL_DEFAULTS[attr_key])
 

@@ -6,7 +6,8 @@ DuographError
 ├── DTypeError (TypeError)             an element type that an op does not take
 ├── ArgumentError (TypeError)          wrong number or kind of arguments
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
-│   └── ProbabilityError (RuntimeError) a probability outside [0, 1]
+│   ├── ProbabilityError (RuntimeError) a probability outside [0, 1]
+│   └── UnknownNameError (KeyError)     a name that no metric, activation or option has
 ├── IndexRangeError (IndexError)       an index past the end
 │   └── LabelRangeError (ValueError)   a label that is no class
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
@@ -40,6 +41,7 @@ what was wanted and what to do; its last line is the user's file and line.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from .tracebacks import user_line
 
@@ -52,11 +54,26 @@ class DuographError(Exception):
 
     `str` adds the innermost line of the user's code in the traceback: "  train.py:31 in step". An
     error of compiled code has the place in the source in its message instead.
+
+    Attributes:
+        names_call: class attribute: whether the head of the message names what the user's line
+            called; otherwise it names an op. See `call_names`.
+        is_named: whether the head is final, because the error has left code of the user.
+        chain: the calls of Cells that the error has left, outermost first (`call_names.Link`).
+        innermost: id of the Cell that the error left last.
+        head: the head that the call of an inner function gave the message, which that of an outer
+            one replaces; "" if none did.
     """
+
+    names_call = False
+    is_named = False
+    chain: tuple[Any, ...] = ()
+    innermost = 0
+    head = ""
 
     def plain_text(self) -> str:
         """Return the message without the line of the user's code that `str` adds."""
-        return super().__str__()
+        return Exception.__str__(self)  # a KeyError would put it in quotes
 
     def __str__(self) -> str:
         text = self.plain_text()
@@ -69,25 +86,39 @@ class DuographError(Exception):
 class ShapeError(DuographError, ValueError):
     """Raised if the shapes of operands do not fit together."""
 
+    names_call = True
+
 
 class DTypeError(DuographError, TypeError):
     """Raised if an op does not support an operand's element type."""
+
+    names_call = True
 
 
 class ArgumentError(DuographError, TypeError):
     """Raised if a call has the wrong number or kind of arguments."""
 
+    names_call = True
+
 
 class ArgumentValueError(DuographError, ValueError):
     """Raised if an argument is outside the allowed values."""
+
+    names_call = True
 
 
 class ProbabilityError(ArgumentValueError, RuntimeError):
     """Raised if a probability is outside [0, 1]."""
 
 
+class UnknownNameError(ArgumentValueError, KeyError):
+    """Raised if no object has a name that was given as a string."""
+
+
 class IndexRangeError(DuographError, IndexError):
     """Raised if an index is out of range for its axis."""
+
+    names_call = True
 
     @classmethod
     def of_axis(
@@ -120,9 +151,13 @@ class LabelRangeError(IndexRangeError, ArgumentValueError):
 class IndexKindError(DuographError, IndexError, TypeError):
     """Raised if a value of a wrong kind is used as an index."""
 
+    names_call = True
+
 
 class DeviceError(DuographError, RuntimeError, ValueError):
     """Raised if a device does not exist, or operands are on different devices."""
+
+    names_call = True
 
 
 class BackendUnavailable(DeviceError):
@@ -178,6 +213,8 @@ class GraphError(DuographError, ValueError):
 
 class CheckpointError(DuographError, ValueError):
     """Raised if a checkpoint file cannot be loaded as requested; no parameter was changed."""
+
+    names_call = True
 
 
 class OnnxError(DuographError, ValueError):

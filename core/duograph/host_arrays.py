@@ -61,14 +61,31 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
         if dtype is None:
             dtype = _sequence_dtype(data, found)
     if not is_number(found.dtype):
-        raise DTypeError(
-            f"Tensor: got {kind} of element type {found.dtype}; "
-            f"wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
-        )
+        raise DTypeError(f"Tensor: got {_described(data, kind, found)}")
     target = dtype or as_dtype(found.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         # np.array keeps 0-d arrays 0-d, ascontiguousarray does not
         return np.array(found, dtype=target.np, order="C")
+
+
+def _described(data: object, kind: str, found: Array) -> str:
+    """Return what data are that are no numbers, and what was wanted instead."""
+    wanted = "wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
+    if isinstance(data, str):
+        return f"the text {data!r} (a str); {wanted}. float(text) reads a number from a text"
+    if isinstance(data, dict):
+        return f"a dict; {wanted}. The values of a dict are Tensors one by one, Tensor(data[key])"
+    if found.dtype.kind in "US":
+        return f"a {kind} of texts (str); {wanted}. Number the words first, such as {{'cat': 0}}"
+    elements = (
+        {"None" if x is None else type(x).__name__ for x in found.flat}
+        if found.dtype.kind == "O"
+        else set()
+    )
+    if "None" in elements:
+        wanted += ". Fill a missing value, such as with float('nan')"
+    of = " and ".join(sorted(elements)[:3]) if elements else f"element type {found.dtype}"
+    return f"a {kind} of {of}; {wanted}"
 
 
 def is_number(dtype: np.dtype[np.generic]) -> bool:

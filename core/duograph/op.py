@@ -109,6 +109,7 @@ class Op:
     Attributes:
         name: unique name, by which backends know the op.
         public: the function that users call; it applies the `normaliser` where there is one.
+        call_name: the name if users call the op itself, for messages; see `call_names`.
         primitives: spellings of the primitive classes; see `ops.primitive`.
         result_dtype: dtype of the result of an element-wise op: a dtype, a function of the first
             operand's dtype, or None for the dtype of the last operand.
@@ -156,6 +157,7 @@ class Op:
         traits: Traits = NO_TRAITS,
     ) -> None:
         self.name = name
+        self.call_name = ""
         self.__name__ = name
         self.__qualname__ = name
         self.__doc__ = function.__doc__
@@ -225,6 +227,16 @@ class Op:
         # Users call `public` under the op's name; `normaliser` replaces it.
         self.public: Function = self.function
         self.has_normaliser = False
+
+    def alias_function(self, name: str, module: str) -> Function:
+        """Return a function that applies the op, for another name under which users find it.
+
+        Errors name the function so. The function is `name` in `module`.
+        """
+        made, _ = make_functions(self, [p.kind for p in self.parameters], name)
+        made.__name__ = made.__qualname__ = name
+        made.__module__ = module
+        return made
 
     def forget_calls(self) -> None:
         """Discard the prepared calls of an op, in eager mode and of backends."""

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .call_cache import cached_call
+from .call_names import leave
 from .errors import DuographError
 from .op_signature import documented
 from .runtime_state import runtime_state, thread_state
-from .tracebacks import hide_own_frames
 from .types import TensorType
 
 if TYPE_CHECKING:
@@ -43,29 +43,32 @@ class Builder(Protocol):
 numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
-def make_functions(op: Op, kinds: list[str]) -> tuple[Function, Function]:
+def make_functions(op: Op, kinds: list[str], name: str = "") -> tuple[Function, Function]:
     """Return the function that applies an op, and the variant for Python's operators.
 
     Both look up the prepared call by the operand types, and call `dispatch` if there is none. The
-    variant takes no keywords. Both are specialised for `kinds`, the kind of each parameter.
+    variant takes no keywords. Both are specialised for `kinds`, the kind of each parameter. `name`
+    is another name than the op's that users call the function by.
     """
     if kinds == ["tensor", "tensor"]:
-        return _binary(op)
+        return _binary(op, name)
     if kinds == ["tensor"]:
-        return _unary(op)
-    function = documented(_general(op), op)
+        return _unary(op, name)
+    function = documented(_general(op, name), op)
+    if name:
+        function.call_name = name  # type: ignore[attr-defined]
     if not op.variadic and not op.host:
         function = cached_call(function)
     return function, function
 
 
-def _binary(op: Op) -> tuple[Function, Function]:
+def _binary(op: Op, name: str) -> tuple[Function, Function]:
     """As `make_functions`, for two tensor operands and no attributes."""
     table = op.table
 
     def binary(x: Any, y: Any) -> Any:
         if runtime_state.staging:
-            return dispatch(op, (x, y), {})
+            return _named(op, name, (x, y), {})
         try:
             call = table[x._type, y._type]
         except KeyError:
@@ -80,14 +83,10 @@ def _binary(op: Op) -> tuple[Function, Function]:
             except (KeyError, TypeError, AttributeError):
                 call = None
         if call is None:
-            try:
-                return dispatch(op, (x, y), {})
-            except DuographError as error:
-                hide_own_frames(error)
-                raise
+            return _named(op, name, (x, y), {})
         return call(x, y)
 
-    general = _general(op)
+    general = _general(op, name)
 
     def binary_named(
         x: object = _ABSENT, y: object = _ABSENT, /, *rest: object, **kwargs: object
@@ -96,45 +95,49 @@ def _binary(op: Op) -> tuple[Function, Function]:
             return general(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
         return binary(x, y)
 
+    if name:
+        binary_named.call_name = name  # type: ignore[attr-defined]
     return documented(binary_named, op), binary
 
 
-def _unary(op: Op) -> tuple[Function, Function]:
+def _unary(op: Op, name: str) -> tuple[Function, Function]:
     """As `make_functions`, for one tensor operand and no attributes."""
     table = op.table
 
     def unary(x: Any) -> Any:
         if runtime_state.staging:
-            return dispatch(op, (x,), {})
+            return _named(op, name, (x,), {})
         try:
             call = table[x._type]
         except (KeyError, AttributeError):
             call = None
         if call is None:
-            try:
-                return dispatch(op, (x,), {})
-            except DuographError as error:
-                hide_own_frames(error)
-                raise
+            return _named(op, name, (x,), {})
         return call(x)
 
-    general = _general(op)
+    general = _general(op, name)
 
     def unary_named(x: object = _ABSENT, /, *rest: object, **kwargs: object) -> object:
         if kwargs or rest or x is _ABSENT:
             return general(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
         return unary(x)
 
+    if name:
+        unary_named.call_name = name  # type: ignore[attr-defined]
     return documented(unary_named, op), unary
 
 
-def _general(op: Op) -> Function:
+def _general(op: Op, name: str) -> Function:
     """Return a new function that binds any arguments to the op's parameters and applies it."""
 
     def general(*args: object, **kwargs: object) -> object:
-        operands, attributes = op.bind(args, kwargs)
+        try:
+            operands, attributes = op.bind(args, kwargs)
+        except DuographError as error:
+            leave(error, name or op.call_name)
+            raise
         if runtime_state.staging or (not operands and thread_state.builder is not None):
-            return dispatch(op, operands, attributes)
+            return _named(op, name, operands, attributes)
         try:
             call = op.table.get(
                 op.key([None if x is None else x._type for x in operands], attributes)
@@ -142,10 +145,19 @@ def _general(op: Op) -> Function:
         except (AttributeError, TypeError):
             call = None
         if call is None:
-            return dispatch(op, operands, attributes)
+            return _named(op, name, operands, attributes)
         return call(*operands)
 
     return general
+
+
+def _named(op: Op, name: str, operands: Operands, attributes: AttributeDict) -> Any:
+    """Dispatch an op call; errors name the function by which users call the op, if any."""
+    try:
+        return dispatch(op, operands, attributes)
+    except DuographError as error:
+        leave(error, name or op.call_name)
+        raise
 
 
 def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:

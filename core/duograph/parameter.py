@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from .backend.protocol import Handle
+from .call_names import replace_head
 from .common.initializer import Initializer, initializer
-from .errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
+from .errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DTypeError,
+    DuographError,
+    GradientError,
+    ShapeError,
+)
 from .host_arrays import Array
 from .ir.basic_ops import cast_to
 from .ops.movement import identity
@@ -106,7 +114,17 @@ class Parameter(Tensor):
                 self._buf = value._buf
                 self._type = value._type.on(value._type.device)
         else:
-            super().__init__(default_input, device=device)
+            if isinstance(default_input, str):
+                raise DTypeError(
+                    f"Parameter: got the text {default_input!r} (a str); wanted a Tensor or "
+                    f"numbers. A name of an initializer needs a shape: "
+                    f"initializer({default_input!r}, shape)"
+                )
+            try:
+                super().__init__(default_input, device=device)
+            except DuographError as error:
+                replace_head(error, "Tensor", "Parameter")
+                raise
             _check_initial(self)
         if name is not None and not isinstance(name, str):
             raise ArgumentError(f"Parameter: got name={name!r}; wanted a string or None")

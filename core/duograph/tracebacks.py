@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import logging
 import os
 import sys
@@ -18,9 +19,12 @@ import threading
 from types import FrameType, TracebackType
 
 __all__ = [
+    "called_at",
+    "defined_at",
     "hide_own_frames",
     "install",
     "is_internal",
+    "is_users",
     "prepare_for_printing",
     "short",
     "user_line",
@@ -59,6 +63,11 @@ def hide_own_frames(error: BaseException, located: bool = False) -> None:
     kept = _visible(error.__traceback__)
     if kept or located or _is_ours(error):
         error.__traceback__ = _joined(kept)
+
+
+def is_users(trace: TracebackType | None) -> bool:
+    """Return whether code of the user is in a traceback, below the frame where it begins."""
+    return bool(_visible(trace))
 
 
 def prepare_for_printing(error: BaseException) -> None:
@@ -110,6 +119,24 @@ def user_line(trace: TracebackType | None) -> str:
     return ""
 
 
+def defined_at(function: object) -> str:
+    """Return where the user defined a function or method, " (train.py:31)"; else ""."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None or is_internal(code.co_filename) or code.co_filename.startswith("<"):
+        return ""
+    return f" ({short(code.co_filename)}:{code.co_firstlineno})"
+
+
+def called_at() -> str:
+    """Return the user's line that is running, "train.py:31"; "" if its source is in no file."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith("<"):
+        return ""
+    return f"{short(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
 def install() -> None:
     """Make Python hide the framework's frames when it prints an uncaught exception."""
     before, before_in_thread = sys.excepthook, threading.excepthook
@@ -131,10 +158,12 @@ def install() -> None:
 
 def _advise(error: BaseException) -> None:
     """Add to an error of Python what to write instead of a name that other libraries use."""
-    if not isinstance(error, (AttributeError, TypeError, ValueError)) or _is_ours(error):
+    if not isinstance(error, (AttributeError, KeyError, TypeError, ValueError)) or _is_ours(error):
         return
     # late: `advice` imports the exceptions, whose module imports this one
     text = importlib.import_module(".advice", __package__).attribute_advice(error)
+    if text and isinstance(error, AttributeError):
+        error.obj = None  # else Python would suggest another name
     if text and sys.version_info >= (3, 11):
         error.add_note(f"  {text}")
     elif text:

@@ -83,7 +83,7 @@ def test_modules_and_folders_run_as_under_python(tmp_path: Path) -> None:
     ("arguments", "status", "text"),
     [
         (["no_such.py"], 2, "can't open file"),
-        (["--device", "Nothing", __file__], 2, "got 'Nothing', and no plugin brings it"),
+        (["--device", "Nothing", __file__], 2, "device_target='Nothing', and no plugin"),
         (["--mode", "both", __file__], 2, "invalid choice: 'BOTH'"),
         ([], 2, "duograph run train.py --epochs 3"),
     ],

@@ -24,7 +24,7 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 LAYERS = [
     ("_startup", "_locks", "polynomials", "dims", "scopes", "sizes", "dtype", "errors", "symbol",
      "option_rows", "option_training", "option_table", "option_checks", "launched",
-     "runtime_state", "call_cache", "context", "tracebacks",
+     "runtime_state", "call_cache", "context", "tracebacks", "call_names",
      "advice", "compat", "log", "version", "pages"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),

@@ -8,7 +8,7 @@ import duograph as ms
 from duograph import nn, ops
 from frontend.wrong_programs import BOTH, F, I, right, wrong
 
-JOIN = "Cannot join the return values of different branches"
+JOIN = "Cannot join the (return values of different branches|iterations of a loop)"
 STRICT = ("STRICT",)
 
 # A mark on a join is on its `if` or loop: that is where the two meet.

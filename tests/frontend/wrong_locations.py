@@ -335,7 +335,7 @@ def in_a_method_of_a_cell():
 
 @wrong(
     ValueError,
-    r"dense: got input of shape \(2, 3\) and weight of shape \(5, 4\)",
+    r"Dense: got input of shape \(2, 3\) and weight of shape \(5, 4\)",
     F(2, 3),
     made=True,
 )
@@ -354,7 +354,7 @@ def layer_for_another_width():
 
 @wrong(
     ValueError,
-    r"dense: got input of shape \(2, 4\) and weight of shape \(6, 5\)",
+    r"Dense \(SequentialCell\[1\]\): got input of shape \(2, 4\) and weight of shape \(6, 5\)",
     F(2, 3),
     made=True,
 )

@@ -226,7 +226,7 @@ def loss_of_no_probability(x, y):
 
 @wrong(
     RuntimeError,
-    r"binary_cross_entropy: got the value 2; wanted probabilities",
+    r"BCELoss: got the value 2; wanted probabilities",
     F(2),
     F(2) * 0,
     made=True,

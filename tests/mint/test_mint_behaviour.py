@@ -211,7 +211,7 @@ P = ms.Parameter(Tensor([1.0, 2.0]), name="p")
 ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "zeros": (lambda: mint.zeros((2, -1)), ValueError, "-1"),
     "pinned": (lambda: mint.empty(2, pin_memory=True), ValueError, "not offered"),
-    "sum": (lambda: mint.sum(X, 2), ValueError, "axis 2"),
+    "sum": (lambda: mint.sum(X, 2), ValueError, "dim 2"),
     "max of two kinds": (lambda: mint.max(X, 0, other=X), TypeError, "together with an axis"),
     "median": (lambda: mint.median(X, keepdim=True), TypeError, "without dim"),
     "where": (lambda: mint.where(X > 0, X), TypeError, "wanted both"),
@@ -222,7 +222,7 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "broadcast": (lambda: mint.add(X, mint.ones(4)), ValueError, r"\(2, 3\)"),
     "cat": (lambda: mint.cat((X, I)), ValueError, "cat"),
     "split": (lambda: mint.split(X, [1, 1], 1), ValueError, "split"),
-    "squeeze": (lambda: mint.squeeze(X, 3), ValueError, "axis 3"),
+    "squeeze": (lambda: mint.squeeze(X, 3), ValueError, "dim 3"),
     "t": (lambda: mint.t(mint.ones((1, 1, 1))), ValueError, "two axes"),
     "select": (lambda: mint.select(X, 0, 5), IndexError, "5"),
     "dot": (lambda: mint.dot(X, X), ValueError, "two vectors"),

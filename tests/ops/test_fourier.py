@@ -118,7 +118,7 @@ def test_flags(real: bool, inverse: bool, onesided: bool) -> None:
 
 WRONG = {
     "norm": (lambda: ops.fft(ms.Tensor(R), norm="other"), ValueError, "norm"),
-    "axis": (lambda: ops.fft(ms.Tensor(R), dim=3), ValueError, "axis 3"),
+    "axis": (lambda: ops.fft(ms.Tensor(R), dim=3), ValueError, "dim 3"),
     "n": (lambda: ops.fft(ms.Tensor(R), 0), ValueError, "at least 1"),
     "0-d": (lambda: ops.fft(ms.Tensor(1.0)), ValueError, "0-d"),
     "empty": (lambda: ops.fft(ops.zeros((2, 0))), ValueError, "empty"),

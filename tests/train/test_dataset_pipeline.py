@@ -574,7 +574,7 @@ ERRORS = {
         lambda: rows(lengths().bucket_batch_by_length(["a"], [2], [9, 9], None, {}, True)),
         RuntimeError, "length 2 with pad_to_bucket_boundary",
     ),
-    "workers": (lambda: numbers().map(abs, "a", num_parallel_workers=0), ValueError, "got 0"),
+    "workers": (lambda: numbers().map(abs, "a", num_parallel_workers=0), ValueError, "workers=0"),
     "a cache": (lambda: ds.FakeImageDataset(cache=3), TypeError, "DatasetCache"),
     "a callback": (lambda: numbers().map(abs, "a", callbacks=print), TypeError, "DSCallback"),
     "weights": (lambda: ds.WeightedRandomSampler([0, 0]), ValueError, "not all 0"),

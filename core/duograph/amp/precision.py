@@ -229,8 +229,9 @@ def build_train_network(
     if manager is not None:
         if not isinstance(manager, LossScaleManager):
             raise ArgumentError(
-                f"build_train_network: got loss_scale_manager of {type(manager).__name__}; "
-                f"wanted a LossScaleManager"
+                f"build_train_network: got loss_scale_manager={manager!r} "
+                f"({type(manager).__name__}); wanted a LossScaleManager, such as "
+                "ms.amp.FixedLossScaleManager(1024)"
             )
         update = manager.get_update_cell()
         if update is not None:

@@ -135,9 +135,11 @@ def _find(prim: object) -> tuple[Op, type[Primitive]]:
     if isinstance(owner, Op):
         cls = prim if isinstance(prim, type) else type(prim)
         return owner, cls if hasattr(cls, "from_attributes") else Primitive
+    unknown = f"no op has the name {prim!r}" if isinstance(prim, str) else f"got {prim!r}"
     raise ArgumentError(
-        f"bprop_getters.register: got {prim!r}; wanted a primitive class such as ops.Mul, "
-        f"an op such as ops.mul, or the name of one"
+        f"bprop_getters.register: {unknown}; wanted a primitive class such as ops.Mul, an op such "
+        "as ops.mul, or the name of one, 'mul'. A Cell with a method bprop, or ops.Custom, has its "
+        "own gradient"
     )
 
 

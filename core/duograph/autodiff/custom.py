@@ -20,6 +20,7 @@ from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor, is_recorded
+from ..tracebacks import defined_at
 from ..types import TensorType
 from .activity import lost_in_bprop
 from .node_plans import PythonPlan
@@ -28,7 +29,10 @@ from .recording import detached, ones_of, with_present_edge
 from .rule_checks import check_function
 from .tape import Edge, Node, Output, edge_of, next_sequence
 
-__all__ = ["Hook", "add_hook", "check_gradient_of", "custom_gradient", "without_residuals"]
+__all__ = [
+    "Hook", "add_hook", "check_gradient_of", "custom_gradient", "without_residuals",
+    "wrong_number_of_gradients",
+]  # fmt: skip
 
 
 def custom_gradient(
@@ -64,7 +68,7 @@ def custom_gradient(
     found = forward(*plain)
     # whether the user's function reads recorded tensors other than its inputs
     lost = rule is not None and any(is_recorded(t) for t in tensors_of(found))
-    return _one_node(found, bprop, args, recorded, name, lost)
+    return _one_node(found, bprop, args, recorded, name, lost, rule)
 
 
 def without_residuals(
@@ -138,12 +142,13 @@ def _one_node(
     recorded: Mapping[int, Tensor],
     name: str,
     lost: bool = False,
+    rule: object = None,
 ) -> Any:
     """Record one tape node for a function that has been run; return its result as recorded tensors.
 
     Args:
         found: the result: a Tensor or a tuple of them.
-        bprop, args, name: see `custom_gradient`.
+        bprop, args, name, rule: see `custom_gradient`.
         recorded: the recorded arguments, by position.
         lost: whether the function read recorded tensors that are not among `args`. A backward pass
             through the node then raises an error.
@@ -162,7 +167,9 @@ def _one_node(
         if lost:
             raise lost_in_bprop(name)
         given = kept if create_graph else plain
-        return _per_argument(name, args, bprop(*given, out, douts if several else douts[0]))
+        return _per_argument(
+            name, defined_at(rule), args, bprop(*given, out, douts if several else douts[0])
+        )
 
     plan = PythonPlan(
         backward,
@@ -190,11 +197,13 @@ def _unrecorded(type_: TensorType) -> TensorType:
     return type_.on(type_.device)
 
 
-def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tensor | None]:
+def _per_argument(
+    name: str, place: str, args: Sequence[object], found: object
+) -> list[Tensor | None]:
     """Return the gradients that a user's `bprop` returned as a list with one item per argument.
 
     An item is None for an argument that is no Tensor or has no gradient. `found` is what `bprop`
-    returned.
+    returned, `place` where it is defined.
 
     Raises:
         GradientError: the number of gradients or one of them is not valid.
@@ -206,24 +215,34 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
     elif len(items) == len(tensors):
         by_index = dict(zip(tensors, items, strict=True))
     else:
-        raise GradientError(
-            f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
-        )
+        raise wrong_number_of_gradients(name, place, len(items), len(args))
     out: list[Tensor | None] = []
     for i, x in enumerate(args):
         g: Any = by_index.get(i)
         if not isinstance(x, Tensor):
             out.append(None)
             continue
-        check_gradient_of(name, i, x.shape, x.dtype, g)
+        check_gradient_of(name, place, i, x.shape, x.dtype, g)
         if isinstance(g, (int, float, np.number)):
             g = ones_of(detached(x)) * Tensor(g, x.dtype)
         out.append(g)
     return out
 
 
+def wrong_number_of_gradients(name: str, place: str, got: int, wanted: int) -> GradientError:
+    """Return the error for a user's `bprop` that returns too few or too many gradients.
+
+    `name` is that of the Cell, `place` where its `bprop` is defined.
+    """
+    many = f"{got} gradient" + ("s" if got != 1 else "")
+    return GradientError(
+        f"{name}: its bprop{place} returned {many}, wanted {wanted}, one per input: return a tuple "
+        f"of {wanted}"
+    )
+
+
 def check_gradient_of(
-    name: str, position: int, shape: tuple[int, ...], dtype: DType, gradient: object
+    name: str, place: str, position: int, shape: tuple[int, ...], dtype: DType, gradient: object
 ) -> None:
     """Raise GradientError unless a user's `bprop` returned a valid gradient for one input.
 
@@ -234,18 +253,18 @@ def check_gradient_of(
         return
     if not isinstance(gradient, Tensor):
         raise GradientError(
-            f"{name}: its bprop returned {type(gradient).__name__} for input {position}; wanted a "
-            f"Tensor, a number, or None for no gradient"
+            f"{name}: its bprop{place} returned {type(gradient).__name__} for input {position}; "
+            f"wanted a Tensor, a number, or None for no gradient"
         )
     if gradient.shape != shape:
         raise GradientError(
-            f"{name}: its bprop returned a gradient of shape {gradient.shape} for input {position} "
-            f"of shape {shape}; wanted the input's shape"
+            f"{name}: its bprop{place} returned a gradient of shape {gradient.shape} for input "
+            f"{position} of shape {shape}; wanted the input's shape"
         )
     checked = settings.check_bprop and (dtype.is_floating or dtype.is_complex)
     if checked and gradient.dtype is not dtype:
         raise GradientError(
-            f"{name}: its bprop returned a {gradient.dtype.name} gradient for input "
+            f"{name}: its bprop{place} returned a {gradient.dtype.name} gradient for input "
             f"{position}, which is {dtype.name}; wanted the dtype of the input (check_bprop=True)"
         )
 

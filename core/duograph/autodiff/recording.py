@@ -17,6 +17,7 @@ from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder, thread_state
 from ..tensor import Tensor
+from ..tracebacks import defined_at
 from ..types import TensorType
 from .node_plans import PythonPlan, zeros_on
 from .pytrees import mapped, tensors_of
@@ -255,7 +256,7 @@ def record(
             for p, edge in zip(weights, edges, strict=True):
                 run.add_leaf(edge, p._type)
             result = fn(*given, **kwargs)
-            main = _main_result(result) if has_aux else result
+            main = main_result(fn, result) if has_aux else result
             # a Parameter that is returned loses its edge when the block ends
             run.outputs = [with_present_edge(t) for t in tensors_of(main)]
             if not run.outputs:
@@ -267,10 +268,17 @@ def record(
     return run
 
 
-def _main_result(result: object) -> object:
+def main_result(fn: object, result: object) -> object:
+    """Return the value to differentiate of a function with `has_aux=True`.
+
+    Raises:
+        ArgumentError: `result` is not a tuple of at least two items.
+    """
     if not isinstance(result, tuple) or len(result) < 2:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        one = "a tuple of one item" if isinstance(result, tuple) else f"one {type(result).__name__}"
         raise ArgumentError(
-            f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
-            f"of the value to differentiate and at least one more item"
+            f"has_aux=True: {name}{defined_at(fn)} returned {one}; wanted a tuple of the value "
+            "to differentiate and at least one more item, as in `return loss, logits`"
         )
     return result[0]

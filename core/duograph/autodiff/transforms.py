@@ -26,10 +26,12 @@ Position: TypeAlias = "int | Sequence[int] | None"
 Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 
 
-def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
+def positions_of(grad_position: object, name: str = "grad") -> tuple[tuple[int, ...], bool]:
     """Return `grad_position` as a tuple of positions, and whether it was a single int.
 
     It is an int, a tuple or list of different ints from 0 on, or None, which gives ().
+
+    `name` is the function for messages.
 
     Raises:
         ArgumentError: anything else.
@@ -39,20 +41,20 @@ def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
         return (), False
     if isinstance(grad_position, bool) or not isinstance(grad_position, (int, tuple, list)):
         raise ArgumentError(
-            f"grad: got grad_position={grad_position!r}; wanted an int, a tuple of ints or None"
+            f"{name}: got grad_position={grad_position!r}; wanted an int, a tuple of ints or None"
         )
     found = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position)
     for i in found:
         if isinstance(i, bool) or not isinstance(i, int):
-            raise ArgumentError(f"grad: got {i!r} in grad_position; wanted ints")
+            raise ArgumentError(f"{name}: got {i!r} in grad_position; wanted ints")
         if i < 0:
-            raise ArgumentValueError(f"grad: got grad_position {i}; wanted 0 or more")
+            raise ArgumentValueError(f"{name}: got grad_position {i}; wanted 0 or more")
     if len(set(found)) != len(found):
-        raise ArgumentValueError(f"grad: got grad_position={grad_position!r} with one twice")
+        raise ArgumentValueError(f"{name}: got grad_position={grad_position!r} with one twice")
     return found, isinstance(grad_position, int)
 
 
-def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
+def _weights(weights: Weights, name: str = "grad") -> tuple[list[Parameter], bool]:
     """Return `weights`, checked, as a list of Parameters, and whether it was a single Parameter."""
     if weights is None:
         return [], False
@@ -66,9 +68,9 @@ def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
         if not isinstance(w, Parameter):
             builder = staged_builder()
             if builder is not None:
-                builder.evaluation.ask_class(w, "grad")
+                builder.evaluation.ask_class(w, name)
             found_kind = "Tensor" if isinstance(w, Tensor) else type(w).__name__
-            raise ArgumentError(f"grad: got {found_kind} among the weights; wanted Parameters")
+            raise ArgumentError(f"{name}: got {found_kind} among the weights; wanted Parameters")
     return found, False
 
 
@@ -109,12 +111,27 @@ def value_and_grad(
         >>> ms.value_and_grad(lambda x: x * x)(ms.Tensor(3.0))
         (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
-    _check_callable("value_and_grad", fn)
-    positions, single = positions_of(grad_position)
-    params, one_weight = _weights(weights)
+    return _value_and_grad(
+        "value_and_grad", fn, grad_position, weights, has_aux, return_ids, sens_param
+    )
+
+
+def _value_and_grad(
+    name: str,
+    fn: Callable[..., Any],
+    grad_position: Position,
+    weights: Weights,
+    has_aux: bool,
+    return_ids: bool,
+    sens_param: bool,
+) -> Callable[..., Any]:
+    """As `value_and_grad`; `name` is the function that the user called, for messages."""
+    _check_callable(name, fn)
+    positions, single = positions_of(grad_position, name)
+    params, one_weight = _weights(weights, name)
     if not positions and weights is None:
         raise ArgumentValueError(
-            "value_and_grad: got grad_position=None and weights=None; wanted at least one of them"
+            f"{name}: got grad_position=None and weights=None; wanted at least one of them"
         )
 
     def run(*args: object, **kwargs: object) -> object:
@@ -122,18 +139,18 @@ def value_and_grad(
         if sens_param:
             if not args:
                 raise ArgumentError(
-                    "grad: got no arguments with sens_param=True; wanted the cotangent of the "
+                    f"{name}: got no arguments with sens_param=True; wanted the cotangent of the "
                     "result as the last one"
                 )
             args, cotangent = args[:-1], args[-1]
         for i in positions:
             if i >= len(args):
                 raise ArgumentValueError(
-                    f"grad: got grad_position {i} and {len(args)} positional arguments; "
+                    f"{name}: got grad_position {i} and {len(args)} positional arguments; "
                     f"wanted a position below {len(args)}"
                 )
         recorded = record(fn, args, kwargs, positions, params, has_aux)
-        found = recorded.pull(_cotangents(recorded.outputs, cotangent))
+        found = recorded.pull(_cotangents(recorded.outputs, cotangent, name))
         n_inputs = len(found) - len(params)
         by_weight: list[object] = list(found[n_inputs:])
         if return_ids:
@@ -144,8 +161,8 @@ def value_and_grad(
         by_position = _by_position(args, positions, iter(found[:n_inputs]), return_ids)
         if single and not by_position:
             raise GradientError(
-                f"grad: argument {positions[0]} is {type(args[positions[0]]).__name__}; "
-                "wanted a Tensor to differentiate with respect to"
+                f"{name}: argument {positions[0]} is {type(args[positions[0]]).__name__}; "
+                f"wanted a Tensor to differentiate with respect to"
             )
         of_inputs = by_position[0] if single else tuple(by_position)
         return recorded.result, of_inputs if weights is None else (of_inputs, of_weights)
@@ -175,7 +192,9 @@ def has_tensor(value: object) -> bool:
     return any(True for _ in tensors_of(value))
 
 
-def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]:
+def _cotangents(
+    outputs: Sequence[Tensor], given: object, name: str = "grad"
+) -> list[Tensor | None]:
     """Return the cotangents that the user passed, as a list with one item per output.
 
     An item is None, which means ones, if the user passed none. A cotangent of one element is
@@ -193,15 +212,15 @@ def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]
             else f"{type(given).__name__} without a Tensor as"
         )
         raise ArgumentError(
-            f"grad: got {what} cotangents of {len(outputs)} results; wanted one Tensor each"
+            f"{name}: got {what} cotangents of {len(outputs)} results; wanted one Tensor each"
         )
     found: list[Tensor | None] = []
     for s, out in zip(tensors, outputs, strict=True):
         if s.shape != out.shape:
             if s.size != 1:
                 raise ShapeError(
-                    f"grad: got a cotangent of shape {s.shape} for a result of shape {out.shape}; "
-                    "wanted the result's shape"
+                    f"{name}: got a cotangent of shape {s.shape} for a result of shape "
+                    f"{out.shape}; wanted the result's shape"
                 )
             s = ones_of(out) * s
         found.append(s)
@@ -226,12 +245,7 @@ def grad(
         >>> ms.grad(ms.grad(cube))(ms.Tensor(2.0))
         Tensor(shape=[], dtype=Float32, value= 12)
     """
-    _check_callable("grad", fn)
-    if grad_position is None and weights is None:
-        raise ArgumentValueError(
-            "grad: got grad_position=None and weights=None; wanted at least one of them"
-        )
-    both = value_and_grad(fn, grad_position, weights, has_aux, return_ids, sens_param)
+    both = _value_and_grad("grad", fn, grad_position, weights, has_aux, return_ids, sens_param)
 
     def run(*args: object, **kwargs: object) -> object:
         value, grads = both(*args, **kwargs)

@@ -54,14 +54,18 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
             for t, a in _leaves(x, axis):
                 if not -t.ndim <= a < t.ndim:
                     raise ArgumentValueError(
-                        f"vmap: argument {i} has shape {t.shape} and in_axes {a}; "
-                        f"wanted an axis of {t.ndim}"
+                        f"vmap: got in_axes {a} for argument {i} of shape {t.shape}; wanted "
+                        + (f"{-t.ndim} to {t.ndim - 1}" if t.ndim else "None: it has no axis")
                     )
                 sizes[i] = t.shape[a]
         if not sizes:
             raise ArgumentValueError("vmap: got no argument to map over; wanted an axis in in_axes")
         if len(set(sizes.values())) > 1:
-            raise ArgumentValueError(f"vmap: got mapped axes of lengths {sizes}; wanted one length")
+            each = " and ".join(f"{n} for argument {i}" for i, n in sizes.items())
+            raise ArgumentValueError(
+                f"vmap: got mapped axes of lengths {each}; wanted one length, or None in in_axes "
+                "for an argument that is the same in all calls"
+            )
         (count,) = set(sizes.values())
         if count == 0:
             raise ArgumentValueError(

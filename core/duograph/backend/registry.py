@@ -407,10 +407,15 @@ def canonical(name: str) -> str:
         if known.lower() == lowered:
             return known
     raise DeviceError(
-        f"device_target: got {name!r}, and no plugin brings it. Installed: {_installed()}. "
-        f"A backend is added by installing a package with an entry point of the group 'duograph' "
-        f"(docs/plugins.md); `duograph devices` lists what is there"
+        f"device_target: got {name!r}, and no plugin brings it; wanted one of {_available()}. "
+        "Installed packages add devices; `duograph devices` lists what is there"
     )
+
+
+def _available() -> str:
+    """Return the names of the backends that can run here as far as is known, "CPU, OpenCL"."""
+    parts = [name for name in _entries if problem_of(_entries[name]) is None]
+    return ", ".join(parts) or "none"
 
 
 def _installed() -> str:
@@ -431,8 +436,8 @@ def check_target(name: str) -> str:
     problem = problem_of(_entries[known])
     if problem is not None:
         raise BackendUnavailable(
-            f"device_target: got {name!r}, and that backend cannot run here: {problem}. "
-            f"Installed: {_installed()}"
+            f"device_target: got {name!r}, and the backend {known} cannot run here: {problem}; "
+            f"wanted one of {_available()}"
         )
     return known
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..advice import meant
 from ..call_errors import explain_methods
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
@@ -90,6 +91,19 @@ class _Bound:
         return repr(self.init)
 
 
+# names of other libraries -> ours
+_ELSEWHERE = {"kaiming": "he", "glorot": "xavier", "msra": "he", "gaussian": "normal"}
+
+
+def _meant(name: str) -> str:
+    """Return which names of initialisers are like a name that none has."""
+    known = sorted(n for n in _by_name if "_" in n or n in ("normal", "uniform", "zeros", "ones"))
+    for theirs, ours in _ELSEWHERE.items():
+        if name.lower().startswith(theirs):
+            name = ours + name.lower()[len(theirs) :]
+    return meant(name, known)
+
+
 def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
     """Decorator that registers an Initializer class under names that `initializer` accepts."""
 
@@ -140,9 +154,7 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
     if isinstance(init, str):
         cls = _by_name.get(init.lower())
         if cls is None:
-            raise ArgumentValueError(
-                f"initializer: got init={init!r}; wanted one of {', '.join(sorted(_by_name))}"
-            )
+            raise ArgumentValueError(f"initializer: got init={init!r}; {_meant(init)}")
         init = cls()
     elif isinstance(init, (int, float)) and not isinstance(init, bool):
         init = Constant(init)

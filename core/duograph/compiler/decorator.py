@@ -10,6 +10,7 @@ import inspect
 import types
 from collections.abc import Mapping
 
+from ..advice import unknown_option
 from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, DeviceError
 from ..frontend.types import Value
@@ -117,9 +118,7 @@ def _check_options(
     known = [o.name for o in options_of("jit")]
     for name in options:
         if name not in known:
-            raise ArgumentValueError(
-                f"jit: got the unknown option {name!r}; the options are {', '.join(known)}"
-            )
+            raise ArgumentValueError(unknown_option("jit", name, known))
     check_options("jit", capture_mode=capture_mode, **options)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from .. import context
 from ..backend import registry
+from ..call_names import name_call
+from ..errors import DeviceError
 from ..placement import device_of
 from ..types import Device
 
@@ -30,7 +32,11 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     """
     asked = {"device_target": device_target, "device_id": device_id or 0}
     settled = context.settle("set_device", asked)
-    chosen = device_of(f"{settled['device_target']}:{settled['device_id']}")
+    try:
+        chosen = device_of(f"{settled['device_target']}:{settled['device_id']}")
+    except DeviceError as error:
+        name_call(error, "set_device")
+        raise
     context.set_context(device_target=chosen.name, device_id=chosen.index)
 
 

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .. import context
+from ..advice import operand_error
 from ..autodiff.node_plans import without_rule
 from ..backend import observers, registry
 from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
-from ..errors import ArgumentError, DeviceError, MissingRuleError
+from ..errors import DeviceError, MissingRuleError
 from ..op import Op, drop_tables, exchange_tables
 from ..op_calls import numbers
 from ..placement import check_index, commit, settle
@@ -144,9 +145,7 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
             commit(made, device)
             tensors.append(made)
         else:
-            raise ArgumentError(
-                f"{op.name}: got {type(x).__name__} for an operand; wanted a Tensor or a number"
-            )
+            raise operand_error(op.name, x)
     return tensors, device
 
 

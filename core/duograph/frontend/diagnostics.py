@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ..call_names import Link, name_chain
 from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
 from ..execution.source_spans import SOURCE_ATTRIBUTE
 from ..tracebacks import hide_own_frames, is_internal, short
@@ -62,6 +63,7 @@ class Span(NamedTuple):
         column, end_column: byte offsets into the UTF-8 line, counted from 0, as in `ast`.
         text: the source line.
         function: the enclosing function; "" if unknown.
+        chain: the framework's calls inside that are open, for `call_names.called`.
     """
 
     file: str
@@ -70,6 +72,7 @@ class Span(NamedTuple):
     end_column: int
     text: str
     function: str = ""
+    chain: tuple[Link, ...] = ()
 
     def __str__(self) -> str:
         where = f"{short(self.file)}:{self.line}"
@@ -90,6 +93,8 @@ def located(error: E, spans: Sequence[Span]) -> E:
     own = [s for s in spans if not is_internal(s.file)]
     if not own or is_located(error):
         return error
+    if isinstance(error, DuographError):
+        name_chain(error, own[-1].chain)
     remedy = getattr(error, "remedy", "") if isinstance(error, UnsupportedSyntaxError) else ""
     head = _message(error)
     if remedy and head.endswith(remedy):  # it is printed last, after the location
@@ -246,6 +251,7 @@ def _syntax_kind(name: str) -> str:
 
 
 IN_BRANCHES = ("in the 'if' branch", "in the 'else' branch")
+IN_LOOP = "Cannot join the iterations of a loop"
 AROUND_AN_ITERATION = ("before an iteration of the loop", "after it")
 
 
@@ -272,14 +278,13 @@ def join_error(
         f"{_described(got_else, orelse)} {where[1]}",
     )
     what = f"variable {name!r}" if name.isidentifier() else name
-    lines = [
-        f"Cannot join the return values of different branches: {what} is {sides[0]} and {sides[1]}"
-    ]
     in_loop = where is AROUND_AN_ITERATION
+    head = IN_LOOP if in_loop else "Cannot join the return values of different branches"
+    lines = [f"{head}: {what} is {sides[0]} and {sides[1]}"]
     advice = "give both a value of one type"
     if then is not None and orelse is not None:
         why, advice = _difference(name, then, orelse, in_loop)
-        lines.append(why)
+        lines += [] if in_loop else [why]
     elif in_loop and orelse is not None and name.isidentifier():
         dtype = _spelt(orelse.dtype)
         advice = f"start with such a Tensor, `{name} = ops.zeros({orelse.shape}, {dtype})`"

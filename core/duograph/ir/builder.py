@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from ..advice import operand_error
 from ..backend import registry
 from ..dims import text_of
 from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
@@ -198,9 +199,7 @@ class GraphBuilder:
         if isinstance(value, (list, tuple)):
             value = Tensor(value)
         elif not isinstance(value, (Tensor, np.ndarray)):
-            raise ArgumentError(
-                f"got {type(value).__name__} for an operand; wanted a Tensor or a number"
-            )
+            raise operand_error("", value)
         return self.constant(value)
 
     def value(self, value: object) -> Any:
@@ -231,9 +230,7 @@ class GraphBuilder:
         except ArgumentError as error:
             raise ArgumentError(f"{op.name}: {error}") from None
         if not op.has_optional and any([v is None for v in values]):
-            raise ArgumentError(
-                f"{op.name}: got NoneType for an operand; wanted a Tensor or a number"
-            )
+            raise operand_error(op.name, None)
         target = None
         if op.promote is not None:
             target = op.promoted_dtype([None if v is None else v._type for v in values])

@@ -371,8 +371,11 @@ def to_host(operands: Sequence[Tensor], kind: HostType):
 def _(types, kind):
     (x,) = types
     if not isinstance(x, TensorType) or x.size != 1 or kind not in _RANK:
+        shape = getattr(x, "shape", None)
+        got = f"{x}" if shape is None else f"a Tensor of shape {tuple(shape)}"
         raise GraphError(
-            f"to_host: got {x} where Python needs one {kind}; wanted a Tensor of one element"
+            f"got {got} where Python needs one {kind}; wanted a Tensor of one element, such as "
+            "x[0] or x.max()"
         )
     return kind
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import call_cache
+from ..call_names import WRAPPER, name_cell
 from ..context import GRAPH_MODE, settings
 from ..dtype import DType
-from ..errors import DuographError
+from ..errors import ArgumentError, DuographError
 from ..parameter import Parameter
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
@@ -91,13 +92,18 @@ def refuse_operand(
         at = at.tb_next
     if isinstance(error, TypeError):
         _count_inputs(cell, args, kwargs, error)
+        _wanted_loss(cell, error)
     own = at is not None and _is_ours(at.tb_frame.f_globals.get("__name__"))
     if (
         own
         and not isinstance(error, DuographError)
         and _is_ours(getattr(cell.construct, "__module__", ""))
     ):
-        call_cache.refuse_operand(type(cell).__name__, cell.construct, args, kwargs, error)
+        try:
+            call_cache.refuse_operand(type(cell).__name__, cell.construct, args, kwargs, error)
+        except ArgumentError as refused:
+            name_cell(refused, cell)
+            raise
 
 
 def _count_inputs(
@@ -121,6 +127,18 @@ def _count_inputs(
     elif names:
         told = said.replace(" were given", " were given, self included")
         error.args = (f"{told}; its inputs are ({', '.join(names[1:])})",)
+
+
+def _wanted_loss(cell: Cell, error: TypeError) -> None:
+    """Add to an error for a wrong number of inputs that a training step wants a loss."""
+    said = str(error)
+    if cell.call_role != WRAPPER or "; its inputs are (" not in said or " wrap it" in said:
+        return
+    if not said.startswith((type(cell).__name__, "WithLossCell", "WithEvalCell")):
+        error.args = (
+            f"{said}. {type(cell).__name__} passes its inputs to the network, which returns the "
+            "loss; for a network without a loss wrap it: nn.WithLossCell(net, loss_fn)",
+        )
 
 
 def _is_ours(module: object) -> bool:

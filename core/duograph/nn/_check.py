@@ -116,12 +116,23 @@ def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tupl
     return tuple(several)
 
 
+# the axes of images, by their number
+_AXES = {3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
+
+
 def rank(owner: str, x: Tensor, *allowed: int) -> None:
     """Raise ShapeError unless the input tensor has one of the allowed numbers of axes."""
     shape = x.shape
     if len(shape) not in allowed:
         wanted = " or ".join(f"{n}-D" for n in allowed)
-        raise ShapeError(f"{owner}: input is {len(shape)}-D with shape {shape}; wanted {wanted}")
+        axes = _AXES.get(max(allowed), "")
+        remark = ""
+        if axes and len(shape) == min(allowed) - 1:
+            remark = "; for one sample add the batch axis, x.expand_dims(0) or dataset.batch(n)"
+        raise ShapeError(
+            f"{owner}: input is {len(shape)}-D with shape {shape}; wanted {wanted}"
+            f"{axes and f' {axes}'}{remark}"
+        )
 
 
 def instance(owner: str, name: str, value: T, kind: type | tuple[type, ...]) -> T:

@@ -7,23 +7,40 @@ through identity functions whose gradient rule calls the hooks.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..autodiff.custom import custom_gradient
+from ..errors import ArgumentError
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
+from ..tracebacks import defined_at
 
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["HookHandle", "add_hook", "call_with_hooks", "call_with_bprop"]
+__all__ = [
+    "HookHandle",
+    "add_hook",
+    "call_hook",
+    "call_with_bprop",
+    "call_with_hooks",
+    "check_hook",
+]
 
 _numbers = itertools.count()
 Hooks: TypeAlias = "dict[int, Any]"  # registered functions, some paired with flags
 Values: TypeAlias = "tuple[object, ...]"  # arguments or results of a Cell
+# How hooks are registered and called, for messages.
+PRE = "register_forward_pre_hook: hook(cell, inputs)"
+PRE_KW = "register_forward_pre_hook: hook(cell, inputs, kwargs)"
+FORWARD = "register_forward_hook: hook(cell, inputs, output)"
+FORWARD_KW = "register_forward_hook: hook(cell, inputs, kwargs, output)"
+BACKWARD = "register_backward_hook: hook(cell, grad_input, grad_output)"
+BACKWARD_PRE = "register_backward_pre_hook: hook(cell, grad_output)"
 
 
 class HookHandle:
@@ -97,6 +114,34 @@ def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> V
     return tuple(found)
 
 
+def call_hook(hook: Callable[..., Any], form: str, *args: Any) -> Any:
+    """Call a hook of a Cell; `form` says how, "register_forward_hook: hook(cell, inputs)".
+
+    Raises:
+        ArgumentError: the hook takes another number of arguments.
+    """
+    try:
+        return hook(*args)
+    except TypeError as error:
+        check_hook(hook, form, args, error)
+        raise
+
+
+def check_hook(hook: object, form: str, args: Sequence[Any], error: TypeError) -> None:
+    """Raise ArgumentError if a hook failed because it takes another number of arguments."""
+    if not callable(hook):
+        return
+    try:
+        inspect.signature(hook).bind(*args)
+    except (TypeError, ValueError):
+        owner, _, call = form.partition(": ")
+        name = getattr(hook, "__name__", type(hook).__name__)
+        raise ArgumentError(
+            f"{owner}: got the hook {name!r}{defined_at(hook)}, which does not take "
+            f"{len(args)} arguments; wanted a function that is called as {call}"
+        ) from error
+
+
 def call_with_hooks(
     cell: Cell, args: Values, kwargs: dict[str, object], run: Callable[..., object]
 ) -> object:
@@ -107,11 +152,11 @@ def call_with_hooks(
     """
     for hook, with_kwargs in list(cell._forward_pre_hooks.values()):
         if with_kwargs:
-            changed = hook(cell, args, kwargs)
+            changed = call_hook(hook, PRE_KW, cell, args, kwargs)
             if changed is not None:
                 args, kwargs = changed
         else:
-            changed = hook(cell, args)
+            changed = call_hook(hook, PRE, cell, args)
             if changed is not None:
                 args = _as_tuple(changed)
     grad_output: Values | None = None
@@ -119,7 +164,7 @@ def call_with_hooks(
 
         def input_rule(douts: Values) -> Values:
             for hook in list(cell._backward_hooks.values()):
-                changed = hook(cell, douts, grad_output)
+                changed = call_hook(hook, BACKWARD, cell, douts, grad_output)
                 if changed is not None:
                     douts = _as_tuple(changed)
             return douts
@@ -140,7 +185,7 @@ def call_with_hooks(
         def output_rule(douts: Values) -> Values:
             nonlocal grad_output  # the backward hooks, which run later, receive it
             for hook in list(cell._backward_pre_hooks.values()):
-                changed = hook(cell, douts)
+                changed = call_hook(hook, BACKWARD_PRE, cell, douts)
                 if changed is not None:
                     douts = _as_tuple(changed)
             grad_output = douts
@@ -161,7 +206,10 @@ def _run_forward_hooks(
     for key, (hook, with_kwargs) in list(cell._forward_hooks.items()):
         if only_always and key not in cell._forward_hooks_always:
             continue
-        changed = hook(cell, args, kwargs, output) if with_kwargs else hook(cell, args, output)
+        if with_kwargs:
+            changed = call_hook(hook, FORWARD_KW, cell, args, kwargs, output)
+        else:
+            changed = call_hook(hook, FORWARD, cell, args, output)
         if changed is not None:
             output = changed
     return output

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..advice import near
 from ..call_errors import explain_methods
+from ..call_names import LAYER, name_cell
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
-from ..errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentError, ArgumentValueError, DuographError
 from ..option_checks import check_options
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
@@ -86,6 +87,8 @@ class Cell(KeepsState):
     _forward_hooks_always: set[int]
     _backward_hooks: OrderedDict[int, Any]
     _backward_pre_hooks: OrderedDict[int, Any]
+    # What messages of errors say about the Cell, see `call_names`.
+    call_role = LAYER
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -138,7 +141,9 @@ class Cell(KeepsState):
                 return self.construct(*args, **kwargs)
             return _calls.call(self, args, kwargs)
         except Exception as error:
-            if isinstance(error, (AttributeError, TypeError)):
+            if isinstance(error, DuographError):
+                name_cell(error, self)
+            elif isinstance(error, (AttributeError, TypeError)):
                 _calls.refuse_operand(self, args, kwargs, error)
             hide_own_frames(error)
             raise
@@ -479,7 +484,7 @@ class Cell(KeepsState):
         """
         if dst_type not in (float16, float32, bfloat16):
             raise ArgumentValueError(
-                f"to_float: got {dst_type!r}; wanted float16, float32 or bfloat16"
+                f"to_float: got {dst_type!r}; wanted ms.float16, ms.float32 or ms.bfloat16"
             )
         for _, cell in _tree.walk_cells(self):
             cell._float_type = dst_type

@@ -252,7 +252,13 @@ def _export(family: ModuleType) -> None:
         value = getattr(family, name)
         if isinstance(value, _op.Op) and value.has_normaliser:
             value = value.public
-        globals()[name] = refusing(value) if isinstance(value, FunctionType) else value
+        if isinstance(value, FunctionType):
+            value = refusing(value, public_name=f"{__name__}.{name}")
+        elif isinstance(value, _op.Op) and value.name != name:
+            value = value.alias_function(name, __name__)
+        elif isinstance(value, _op.Op):
+            value.call_name = name
+        globals()[name] = value
 
 
 for _family in _EARLY:

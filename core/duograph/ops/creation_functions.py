@@ -40,7 +40,7 @@ __all__ = [
 def sizes_of(name: str, shape: object) -> tuple[int, ...]:
     found = ints_of(name, "shape", shape)
     if any([n < 0 for n in found]):
-        raise ArgumentValueError(f"{name}: got shape {found}; wanted none negative")
+        raise ArgumentValueError(f"{name}: got shape {found}; wanted no negative size")
     return found
 
 

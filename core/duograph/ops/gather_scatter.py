@@ -253,10 +253,11 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
     if indices.ndim != x.ndim or any(
         m > n for k, (m, n) in enumerate(zip(indices.shape, x.shape)) if k != axis
     ):
+        got = f"{name}: got indices of shape {indices.shape} for a Tensor of shape {x.shape}"
+        if indices.ndim != x.ndim:
+            raise ShapeError(f"{got}; wanted indices of {x.ndim} axes, as many as the Tensor has")
         raise ShapeError(
-            f"{name}: got indices of shape {indices.shape} for shape {x.shape} and axis "
-            f"{axis}; wanted "
-            f"as many axes, and none but axis {axis} longer"
+            f"{got}; wanted indices that are no longer than the Tensor on all axes but axis {axis}"
         )
 
 

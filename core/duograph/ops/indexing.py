@@ -307,10 +307,12 @@ def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Seque
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
         return [np.zeros(1 if value else 0, np.int64)]
     if tuple(mask.shape) != tuple(shape):
+        one = len(shape) == 1
+        place = f"axis {axis}" if one else f"the axes {axis} to {axis + len(shape) - 1}"
         raise IndexRangeError(
-            f"index: got a mask of shape {tuple(mask.shape)} for axes {axis} on of sizes "
-            f"{tuple(shape)}; "
-            f"wanted the same"
+            f"index: got a mask of shape {tuple(mask.shape)} for {place} of size"
+            f"{'' if one else 's'} {shape[0] if one else tuple(shape)}; wanted a mask of shape "
+            f"{tuple(shape)}"
         )
     if isinstance(mask, np.ndarray):
         return [a.astype(np.int64) for a in np.nonzero(mask)]

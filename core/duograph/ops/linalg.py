@@ -429,6 +429,17 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
     return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
 
 
+def _wanted_weight(input: Sequence[int], weight: Sequence[int]) -> str:
+    """Return which input and weight `dense` takes instead of those of the given shapes."""
+    if not input or len(weight) != 2:
+        return "wanted an input of (..., in) and a weight of (out, in)"
+    turned = weight[0] == input[-1]
+    return (
+        f"wanted {weight[1]} on the last axis of the input (input.shape[-1] == weight.shape[1])"
+        + (f", or a weight of (out, in), {(weight[1], weight[0])}" if turned else "")
+    )
+
+
 @dense.normaliser
 def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if weight.ndim == 1:
@@ -437,7 +448,7 @@ def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if input.ndim == 0 or weight.ndim != 2 or input.shape[-1] != weight.shape[1]:
         raise ShapeError(
             f"dense: got input of shape {input.shape} and weight of shape {weight.shape}; "
-            f"input.shape[-1] must equal weight.shape[1]"
+            + _wanted_weight(input.shape, weight.shape)
         )
     if bias is not None and bias.shape not in ((weight.shape[0],), (1,), ()):
         raise ShapeError(

@@ -122,13 +122,19 @@ def _check_classes(name: str, input: Tensor, target: Tensor, weight: Tensor | No
         raise DTypeError(f"{name}: target has dtype {target.dtype.name}; wanted integer classes")
     want = input.shape[:1] + input.shape[2:] if input.ndim > 1 else ()
     if input.ndim < 1 or target.shape != want:
+        wanted = f"a target of shape {want}" if input.ndim else "an input of (N, C, ...)"
+        column = target.shape == (*want, 1)
         raise ShapeError(
-            f"{name}: input has shape {input.shape} and target {target.shape}; "
-            f"wanted an input of (N, C, ...) and a target of (N, ...)"
+            f"{name}: input has shape {input.shape} and target {target.shape}; wanted {wanted}, "
+            "one class for each row of an input of (N, C, ...)"
+            + (", such as target.squeeze(-1)" if column else "")
         )
     classes = input.shape[1] if input.ndim > 1 else input.shape[0]
     if weight is not None and weight.shape != (classes,):
-        raise ShapeError(f"{name}: weight has shape {weight.shape}; wanted ({classes},)")
+        raise ShapeError(
+            f"{name}: got class weights (weight=) of shape {weight.shape} and logits of {classes} "
+            f"classes; wanted weights of shape ({classes},)"
+        )
 
 
 @cached_call

@@ -53,6 +53,8 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
             public = known.public
             if known.has_normaliser:
                 public = refusing(public, known.__module__, f"duograph.Tensor.{name}")
+            elif name != known.name:
+                public = known.alias_function(name, known.__module__)
             found[name] = public
         found.update({name: known.operator_function for name in known.operators})
         found.update({name: _reflected(known.operator_function) for name in known.reflected})

@@ -303,10 +303,11 @@ def _(tensors, axis):
         if t.ndim != first.ndim or any(
             n != m for k, (n, m) in enumerate(zip(t.shape, first.shape)) if k != axis
         ):
+            same = t.ndim == first.ndim
             raise ShapeError(
                 f"concat: got shapes {first.shape} (number 0) and {t.shape} (number {i}) along "
-                f"axis "
-                f"{axis}; wanted equal sizes on every other axis"
+                f"axis {axis}; wanted "
+                + ("equal sizes on every other axis" if same else "Tensors of as many axes each")
             )
         total += t.shape[axis]
     shape = list(first.shape)

@@ -15,8 +15,9 @@ from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from ..call_errors import explain_methods
+from ..call_names import leave
 from ..dtype import DType, int32, int64
-from ..errors import ArgumentError, UnsupportedOpError
+from ..errors import ArgumentError, DuographError, UnsupportedOpError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
 from ..tensor import Tensor
@@ -72,7 +73,16 @@ class Primitive:
             raise UnsupportedOpError(
                 f"{self.name}: the primitive has no op; use ops.Custom to run code of your own"
             )
-        return self.op(*args, **kwargs)
+        try:
+            return self.op(*args, **kwargs)
+        except DuographError as error:
+            leave(error, self.name)
+            raise
+
+    @property
+    def call_name(self) -> str:
+        """Return what messages of errors call the primitive; see `call_names`."""
+        return self.name
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
@@ -400,7 +410,11 @@ def _caller(
         return {target: getattr(self, key) for target, key in pairs}
 
     def pass_on(self: Primitive, *args: object, **kwargs: object) -> object:
-        return function(*args, **kept(self), **kwargs)
+        try:
+            return function(*args, **kept(self), **kwargs)
+        except DuographError as error:
+            leave(error, name)
+            raise
 
     if call is None:
         return pass_on
@@ -417,11 +431,15 @@ def _caller(
     straight = [*order, *[item.target for item in constructor]]
     count = len(order) if straight == list(parameters[: len(straight)]) else -1
 
-    def named(self: Primitive, *args: object, **kwargs: object) -> object:
-        if len(args) == count and not kwargs:
-            return function(*args, *[getattr(self, key) for key in keys])
-        values = _bind(name, signature, args, kwargs).values()
-        return function(**dict(zip(order, values)), **kept(self))
+    def named(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if len(args) == count and not kwargs:
+                return function(*args, *[getattr(self, key) for key in keys])
+            values = _bind(name, signature, args, kwargs).values()
+            return function(**dict(zip(order, values)), **kept(self))
+        except DuographError as error:
+            leave(error, name)
+            raise
 
     shown = [_SELF, *signature.parameters.values()]
     named.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

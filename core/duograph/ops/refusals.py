@@ -22,9 +22,9 @@ from ..call_errors import (
     kinds_of,
     refuse_arity,
 )  # fmt: skip
+from ..call_names import leave
 from ..errors import ArgumentError, DuographError
 from ..tensor import Tensor
-from ..tracebacks import hide_own_frames
 
 __all__ = ["refusing"]
 
@@ -54,7 +54,7 @@ def refusing(
         try:
             return function(*args, **kwargs)
         except DuographError as error:
-            hide_own_frames(error)
+            leave(error, owner, function, args, kwargs)
             raise
         except Exception as error:
             refuse_arity(owner, function, args, kwargs, error)
@@ -71,6 +71,7 @@ def refusing(
     else:
         functools.update_wrapper(call, function)
     call.__module__ = module  # pickle looks functions up there
+    call.call_name = owner  # type: ignore[attr-defined]
     return call
 
 

@@ -165,14 +165,26 @@ def broadcast_to(input: Tensor, shape: Sequence[int]):
     """
 
 
+def _why_not(have: Sequence[int], wanted: Sequence[int]) -> str:
+    """Return why one shape does not broadcast to another, and what to do."""
+    if len(have) > len(wanted):
+        return f"wanted a shape of at least {len(have)} axes, as many as the Tensor has"
+    for i in range(-1, -len(have) - 1, -1):
+        if have[i] not in (1, wanted[i]):
+            return (
+                f"axis {i} of size {have[i]} cannot become {wanted[i]}, wanted a size of 1 or "
+                f"{wanted[i]} there (ops.tile repeats the elements of an axis)"
+            )
+    return "wanted equal sizes, or 1 in the Tensor, from the last axis on"
+
+
 @broadcast_to.infer
 def _(x, shape):
     shape = tuple(shape)
     if broadcast_shapes(x.shape, shape) != shape:
         raise ShapeError(
-            f"broadcast_to: got shape {x.shape} and the wanted shape {shape}; wanted, from the "
-            "last "
-            f"axis on, equal sizes or a 1 in the first"
+            f"broadcast_to: got shape {x.shape}, which does not broadcast to {shape}; "
+            f"{_why_not(x.shape, shape)}"
         )
     return TensorType.of(shape, x.dtype)
 

@@ -47,8 +47,8 @@ def window_sizes(
         if n + low + high < span:
             raise ShapeError(
                 f"{name}: got a spatial axis of size {n} with padding ({low}, {high}) and a "
-                "window of "
-                f"{span}; wanted an input at least as large as the window"
+                f"kernel of {span}; wanted an input at least as large as the kernel: a larger "
+                "input, a smaller kernel, or padding"
             )
         out.append((n + low + high - span) // s + 1)
     return tuple(out)

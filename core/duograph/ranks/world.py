@@ -437,7 +437,8 @@ class World:
             *self.others,
         ]
         raise ArgumentValueError(
-            f"{owner}: got group={name!r}; wanted one of {', '.join(map(repr, known))}"
+            f"{owner}: got group={name!r}; wanted one of {', '.join(map(repr, known))} (all "
+            f"ranks), or a group that create_group({name!r}, ranks) made before"
         )
 
     def group(self, owner: str, name: str) -> Group:

@@ -8,6 +8,7 @@ executes code from the file: text that does not parse as a graph of known ops is
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -170,6 +171,7 @@ def export(
     for i, x in enumerate(inputs):
         if not isinstance(x, Tensor):
             raise ArgumentError(f"export: got {type(x).__name__} for input {i}; wanted a Tensor")
+    _check_count(net, inputs)
     path = os.fspath(file_name)
     path = path if path.endswith(_SUFFIXES[file_format]) else path + _SUFFIXES[file_format]
     if file_format == "ONNX":
@@ -197,7 +199,25 @@ def export(
     _checkpoint_file.write(path, entries, False, secret)
 
 
-def _traced(net: object, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
+def _check_count(net: object, inputs: Sequence[object]) -> None:
+    """Raise ArgumentError if a network that `export` got does not take so many inputs."""
+    function = net.construct if isinstance(net, Cell) else net
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a callable without a signature
+        return
+    try:
+        inspect.signature(function).bind(*inputs)
+    except TypeError:
+        name = type(net).__name__ if isinstance(net, Cell) else getattr(net, "__name__", "the net")
+        listed = ", ".join(parameters)
+        raise ArgumentError(
+            f"export: got {len(inputs) or 'no'} input{'s' if len(inputs) != 1 else ''}; wanted a "
+            f"Tensor for each input of {name}, ({listed}): ms.export(net, {listed}, file_name=...)"
+        ) from None
+
+
+def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
     """Compile a network for the given inputs; return its name and the compiled program.
 
     Raises:

@@ -296,7 +296,7 @@ CASES = [
         unary(0.1, 0.9),
         dtypes=FLOATING,
         oracle=lambda x: x - np.trunc(x),
-        errors=[no_complex(1, "trunc")],
+        errors=[no_complex(1, "frac")],
     ),
     OpCase(copysign, binary(*KINKS), errors=[SHAPES, no_complex(2, "copysign")]),
     OpCase(

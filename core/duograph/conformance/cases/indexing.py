@@ -151,7 +151,7 @@ def primitive_elements(name: str) -> list[Bad]:
     return [
         Bad((ROWS, 0, HALF), TypeError, "index: got indices of dtype float32"),
         Bad((ROWS, 0, np.array([1])), ValueError, f"{name}: got indices of shape"),
-        Bad((ROWS, 2, np.array([[1]])), ValueError, f"{name}: got axis 2"),
+        Bad((ROWS, 2, np.array([[1]])), ValueError, f"{name}: got (axis|dim) 2"),
         Bad((ROWS, 0, np.array([[2]])), IndexError, "got index 2|index 2 "),
     ]
 

@@ -163,7 +163,7 @@ CASES = [
         dtypes=ALL,
         grad=(1, 2),
         oracle=np.where,
-        errors=[Bad((MASK, ROWS[:, :2], ROWS), ValueError, "select: got operands of shapes")],
+        errors=[Bad((MASK, ROWS[:, :2], ROWS), ValueError, "where: got operands of shapes")],
     ),
     OpCase(
         ops.masked_fill,

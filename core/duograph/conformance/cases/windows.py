@@ -410,7 +410,7 @@ CONV_ERRORS = [
     Bad(
         (IMAGE, np.ones((2, 3, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
         ValueError,
-        "window of 5",
+        "kernel of 5",
     ),
 ]
 NO_CONV = {**NO_POINT, "broadcast": "shapes are matched by their meaning"}
@@ -443,7 +443,7 @@ CASES = [
             Bad(
                 (IMAGE, np.ones((2, 4, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
                 ValueError,
-                "window of 5",
+                "kernel of 5",
             ),
         ],
     ),
@@ -510,7 +510,7 @@ CASES = [
         oracle=max_pool_of,
         without=NO_POINT,
         errors=[
-            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
+            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "kernel of 5"),
             Bad((ROWS, (1,), (1,), ((0, 0),), (1,)), ValueError, r"\(2, 3\)"),
             Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64"),
         ],
@@ -546,7 +546,7 @@ CASES = [
         tol={float16: 1e-2, bfloat16: 5e-2},
         why="means of integers round as the sum over the divisor does in floating point, which "
         "no one asks for",
-        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
+        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "kernel of 5")],
     ),
     OpCase(
         max_pool_channels_last,
@@ -554,7 +554,7 @@ CASES = [
         oracle=last_of(max_pool_of),
         without=NO_POINT,
         errors=[
-            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
+            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "kernel of 5"),
             Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64"),
         ],
     ),
@@ -566,7 +566,7 @@ CASES = [
         dtypes=FLOATING,
         tol={float16: 1e-2, bfloat16: 5e-2},
         why="as for avg_pool",
-        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
+        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "kernel of 5")],
     ),
     OpCase(
         avg_pool_grad,
@@ -601,7 +601,7 @@ CASES = [
         unfold,
         foldings(False),
         without=NO_POINT,
-        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")],
+        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "kernel of 5")],
     ),
     OpCase(
         fold,

@@ -11,10 +11,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ...errors import RefusedError, UnsupportedSyntaxError
+from ...call_errors import refuse_data
+from ...call_names import Link, key_of, name_cell
+from ...errors import DuographError, RefusedError, UnsupportedSyntaxError
 from ...ir.values import GraphObject
 from ...nn import _tree
 from ...nn._calls import cast_floating, refuse_operand
+from ...nn._hooks import FORWARD, FORWARD_KW, PRE, PRE_KW, check_hook
 from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
@@ -26,6 +29,7 @@ from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .dispatch import call, calls
 from .gradients import call_with_bprop
+from .spans import inside_call
 
 
 def no_hooks(construct: str) -> RefusedError:
@@ -80,6 +84,8 @@ def check_changes_no_cell(
 def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     """Construct a Cell at compile time and return it; refuse a Cell that has Parameters."""
     if depends_on_graph(args) or depends_on_graph(kwargs):
+        if is_framework(cls.__module__):
+            refuse_data(cls, args, kwargs)
         raise UnsupportedSyntaxError(
             f"{cls.__name__}: got an argument that is known only when the compiled function runs",
             construct=cls.__name__,
@@ -139,7 +145,7 @@ def call_cell(
     """
     if "_params" not in cell.__dict__:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
-    inside = bool(ev.calls.frames) or ev.calls.open_cells > 0
+    inside = bool(ev.calls.frames) or bool(ev.calls.open_cells)
     if inside:
         ev.captures.class_attribute(type(cell), "__call__")
         own = user_method(cell, "__call__")
@@ -149,16 +155,22 @@ def call_cell(
         ev.captures.add("hooks", cell, None, hooks_of(cell), label, exact=True)
     if id(cell) not in ev.owned.objects:
         ev.captures.members(cell)
-    ev.calls.open_cells += 1
+    outer = ev.calls.open_cells[-1] if ev.calls.open_cells else None
+    key = "" if outer is None else key_of(outer._cells, id(cell))
+    ev.calls.open_cells.append(cell)
     try:
-        if inside:
-            return _call_with_hooks(ev, cell, args, kwargs)
-        return _call_construct(ev, cell, args, kwargs)
+        with inside_call(ev, Link(type(cell).__name__, cell.call_role, key)):
+            if inside:
+                return _call_with_hooks(ev, cell, args, kwargs)
+            return _call_construct(ev, cell, args, kwargs)
+    except DuographError as error:
+        name_cell(error, cell)
+        raise
     except (AttributeError, TypeError) as error:
         refuse_operand(cell, args, kwargs, error)
         raise
     finally:
-        ev.calls.open_cells -= 1
+        ev.calls.open_cells.pop()
 
 
 def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
@@ -180,7 +192,7 @@ def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> 
         )
     for hook, with_kwargs in list(cell._forward_pre_hooks.values()):
         given = (cell, args, ev.owned.add(dict(kwargs))) if with_kwargs else (cell, args)
-        changed = _known(call(ev, hook, given, {}))
+        changed = _hook_result(ev, hook, PRE_KW if with_kwargs else PRE, given)
         if changed is not None and with_kwargs:
             args, kwargs = changed
         elif changed is not None:
@@ -188,19 +200,26 @@ def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> 
     output = _call_construct(ev, cell, args, kwargs)
     for hook, with_kwargs in list(cell._forward_hooks.values()):
         more = (ev.owned.add(dict(kwargs)),) if with_kwargs else ()
-        changed = _known(call(ev, hook, (cell, args, *more, output), {}))
+        given = (cell, args, *more, output)
+        changed = _hook_result(ev, hook, FORWARD_KW if with_kwargs else FORWARD, given)
         if changed is not None:
             output = changed
     return output
 
 
-def _known(changed: Value) -> Value:
-    """Return the result of a hook, which may be None, a Tensor or a tuple of them.
+def _hook_result(ev: Evaluation, hook: Value, form: str, given: Args) -> Value:
+    """Trace a call of a hook; return its result, which may be None, a Tensor or a tuple of them.
 
     Raises:
+        ArgumentError: the hook takes another number of arguments than the `form` has.
         UnsupportedSyntaxError: a host call computes the result, so that it is unknown while
             compiling whether it is None.
     """
+    try:
+        changed = call(ev, hook, given, {})
+    except TypeError as error:
+        check_hook(hook, form, given, error)
+        raise
     if isinstance(changed, GraphObject):
         raise UnsupportedSyntaxError(
             "hook: got a result that Python computes when the compiled function runs",

@@ -10,13 +10,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...autodiff.custom import check_gradient_of, custom_gradient
+from ...autodiff.custom import (
+    check_gradient_of,
+    custom_gradient,
+    wrong_number_of_gradients,
+)
 from ...autodiff.linearize import Linearized, linearize
 from ...autodiff.pytrees import mapped, tensors_of
+from ...autodiff.recording import main_result
 from ...autodiff.replay import replay
 from ...autodiff.rule_checks import check_function
 from ...context import settings
-from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
+from ...errors import GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.graph import Graph
 from ...ir.values import GraphObject, NeedsValue
@@ -24,6 +29,7 @@ from ...nn.cell import Cell
 from ...ops.creation import fill, zeros_of
 from ...parameter import Parameter
 from ...tensor import Tensor
+from ...tracebacks import defined_at
 from ...types import TensorType, ValueType
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
@@ -144,8 +150,8 @@ def record(
         return call(ev, fn, tuple(given), kwargs)
 
     result, ends = _evaluate_function(ev, child, incoming, run)
-    outputs = _differentiated_outputs(child, result, has_aux)
-    # other outputs of the graph: the rest of the result, and writes except of unchanged weights
+    outputs = _differentiated_outputs(child, fn, result, has_aux)
+    # other exits of the graph: the rest of the result, and the writes except unwritten weights
     join = Join.of_one(ev, child)
     join.exports.columns[0].extend(outputs)
     shape = join.from_branch(result, 0)
@@ -197,21 +203,16 @@ def _evaluate_function(
         raise _needs_python(str(error)) from None
 
 
-def _differentiated_outputs(child: StagedBuilder, result: Value, has_aux: bool) -> list[Value]:
-    """Return the differentiated tensors of a function's result, as values of the child graph.
+def _differentiated_outputs(
+    child: StagedBuilder, fn: Value, result: Value, has_aux: bool
+) -> list[Value]:
+    """Return the differentiated tensors of a result of `fn`, as values of the child graph.
 
     Raises:
         GradientError: the result has no tensor.
         UnsupportedSyntaxError: Python computes the result.
     """
-    main = result
-    if has_aux:
-        if not isinstance(result, tuple) or len(result) < 2:
-            raise ArgumentError(
-                f"has_aux: got {type(result).__name__} from the function; wanted a tuple of the "
-                "value to differentiate and at least one more item"
-            )
-        main = result[0]
+    main = main_result(fn, result) if has_aux else result
     with child.current():
         outputs = [child.copy_of(x) for x in tensors_of(main)]
     if not outputs and depends_on_graph(main):
@@ -340,21 +341,20 @@ def _gradients(
         indices: positions of the tensor inputs among `args`.
         found: what `bprop` returned.
     """
-    name = type(cell).__name__
+    rule: Value = getattr(type(cell), "bprop")  # noqa: B009  (the caller checked it)
+    name, place = type(cell).__name__, defined_at(rule)
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):
         items = [items[i] for i in indices]
     elif len(items) != len(indices):
-        raise GradientError(
-            f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
-        )
+        raise wrong_number_of_gradients(name, place, len(items), len(args))
     grads = []
     with backward.current():
         for i, g in zip(indices, items, strict=True):
             want: Value = backward.types[backward.params[indices.index(i)]]
             if isinstance(g, GraphObject):
                 raise _needs_python(f"{name}: its bprop returned a gradient that Python computes")
-            check_gradient_of(name, i, want.shape, want.dtype, g)
+            check_gradient_of(name, place, i, want.shape, want.dtype, g)
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float, np.number)):

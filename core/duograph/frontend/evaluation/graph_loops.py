@@ -21,7 +21,7 @@ from ...ir.control import while_loop
 from ...ir.values import GraphScalar, HostValue, kind_of
 from ...tensor import Tensor
 from ...types import TensorType
-from ..diagnostics import AROUND_AN_ITERATION, join_error
+from ..diagnostics import AROUND_AN_ITERATION, IN_LOOP, join_error
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
@@ -427,7 +427,7 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
         if stable:
             return body
     raise JoinError(
-        "Cannot join the return values of different branches: a loop whose condition is a Tensor "
+        f"{IN_LOOP}: a loop whose condition is a Tensor "
         "changes the types of its variables in every iteration; wanted fixed types"
     )
 

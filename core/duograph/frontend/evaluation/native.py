@@ -11,6 +11,7 @@ import operator
 import types
 from collections.abc import Callable
 
+from ...call_names import FUNCTION, Link, call_name_of
 from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
@@ -22,7 +23,7 @@ from ..values.functions import Choice
 from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
 from .outside import observe
-from .spans import error_spans
+from .spans import error_spans, inside_call
 
 
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
@@ -39,8 +40,13 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
     builder, journal = ev.builder, ev.journal
     mark = len(builder.nodes), len(builder.types)
     journal.branches.append({})
+    name = call_name_of(f)
     try:
-        found = f(*args, **kwargs)
+        if not name:
+            found = f(*args, **kwargs)
+        else:
+            with inside_call(ev, Link(name, FUNCTION)):
+                found = f(*args, **kwargs)
     except (NeedsValue, TypeError, ValueError) as error:
         if not _needed_a_value(error):
             journal.keep()

@@ -9,9 +9,11 @@ evaluates syntax.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
-from ...errors import JoinError
+from ...call_names import Link
+from ...errors import DuographError, JoinError
 from ..diagnostics import Span, add_lines, code_end
 from ..source import Source
 from ..state.calls import ErrorTrail, Frame
@@ -54,9 +56,34 @@ def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
         ev.builder.span = span_of(frame.source, node)
 
 
+@contextlib.contextmanager
+def inside_call(ev: Evaluation, link: Link) -> Iterator[None]:
+    """Return a context manager: graph nodes appended inside know that a framework call is open.
+
+    `call_names` says what the message of an error of such a node makes of it.
+    """
+    builder, span = ev.builder, ev.builder.span
+    if isinstance(span, Span):
+        builder.span = span._replace(chain=(*span.chain, link))
+    try:
+        yield
+    finally:
+        builder.span = span
+
+
 def call_spans(ev: Evaluation) -> tuple[Span, ...]:
-    """Return the source span being traced in each unfinished user call, outermost call first."""
-    return tuple(span_of(f.source, f.node) for f in ev.calls.frames)
+    """Return the source span being traced in each unfinished user call, outermost call first.
+
+    The innermost one of the user's code has the framework's calls that are open inside it.
+    """
+    spans = [span_of(f.source, f.node) for f in ev.calls.frames]
+    built = ev.builder.span
+    for i in reversed(range(len(spans))):
+        if not ev.calls.frames[i].source.internal:
+            if isinstance(built, Span):
+                spans[i] = spans[i]._replace(chain=built.chain)
+            break
+    return tuple(spans)
 
 
 def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
@@ -65,6 +92,8 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
     Only the first span per call, that of the innermost syntax, is recorded, in `ev.calls.trails`.
     """
     depth = len(ev.calls.frames)
+    if isinstance(error, DuographError) and not frame.source.internal:
+        error.is_named = True
     trail = ev.calls.trails.get(id(error))
     if trail is None:
         trail = ev.calls.trails[id(error)] = ErrorTrail(error, ev.journal.conditions)

@@ -14,6 +14,7 @@ from ..types import Value
 from .journal import Scope
 
 if TYPE_CHECKING:
+    from ...nn.cell import Cell
     from ..diagnostics import Span
     from ..evaluation.recursion import OpenCall
     from ..values.functions import Function
@@ -101,7 +102,7 @@ class CallStack:
         trails: the `ErrorTrail` of each exception raised so far, by id. An exception is the user's
             object, which may be raised again later: nothing is stored on it.
         raised_outside: exceptions from outside the function that evaluated code raised, by id.
-        open_cells: the number of Cells that are being called.
+        open_cells: the Cells that are being called, outermost first.
     """
 
     def __init__(self) -> None:
@@ -109,7 +110,7 @@ class CallStack:
         self.open_calls: dict[ast.AST, list[OpenCall]] = {}
         self.trails: dict[int, ErrorTrail] = {}
         self.raised_outside: dict[int, BaseException] = {}
-        self.open_cells = 0
+        self.open_cells: list[Cell] = []
 
     def conditions_of(self, error: BaseException, default: int) -> int:
         """Return how many graph conditions the code was under that raised an error.

@@ -6,10 +6,11 @@ Each layer calls the public op of its formula; none of them computes in another 
 from __future__ import annotations
 
 from ... import ops
+from ...advice import meant
 from ...call_errors import explaining
 from ...common.initializer import initializer
 from ...dtype import float32
-from ...errors import ArgumentError
+from ...errors import ArgumentError, UnknownNameError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -547,5 +548,5 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     if not isinstance(name, str):
         raise ArgumentError(f"{owner}: got activation {name!r}; wanted a name")
     if name not in _ACTIVATIONS:
-        raise KeyError(f"{owner}: got activation {name!r}; wanted one of {', '.join(_ACTIVATIONS)}")
+        raise UnknownNameError(f"{owner}: got activation={name!r}; {meant(name, [*_ACTIVATIONS])}")
     return _ACTIVATIONS[name]()

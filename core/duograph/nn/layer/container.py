@@ -11,6 +11,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from typing import Any, NoReturn
 
 from ...advice import kind_of
+from ...call_names import CONTAINER
 from ...errors import ArgumentError, IndexRangeError
 from .._names import container_head, renumber
 from ..cell import Cell
@@ -131,6 +132,8 @@ class SequentialCell(_Numbered):
         >>> [p.name for p in net.trainable_params()]
         ['0.weight', '0.bias', '2.weight', '2.bias']
     """
+
+    call_role = CONTAINER
 
     def __init__(self, *args: Any) -> None:
         super().__init__()

@@ -365,10 +365,13 @@ class LayerNorm(Cell):
         norm = self.begin_norm_axis % x.ndim
         params = self.begin_params_axis % x.ndim
         if x.shape[params:] != self.normalized_shape:
+            count = len(self.normalized_shape)
+            last = "the last axis" if count == 1 else f"the last {count} axes"
+            usual = self.begin_params_axis == -count
+            begin = f"the axes from begin_params_axis={self.begin_params_axis} on"
             raise ShapeError(
-                f"LayerNorm: input has shape {x.shape} and "
-                f"begin_params_axis={self.begin_params_axis}; "
-                f"wanted axes of {self.normalized_shape} from there"
+                f"LayerNorm: input has shape {x.shape}; wanted the normalized_shape, "
+                f"{self.normalized_shape}, on {last if usual else begin}"
             )
         if norm == params:
             out, _, _ = ops.layer_norm_core(x, self.gamma, self.beta, axis=norm, eps=self.epsilon)

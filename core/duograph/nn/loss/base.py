@@ -27,11 +27,15 @@ def reduce(x: Tensor, reduction: str) -> Tensor:
     return x
 
 
-def same_shape(owner: str, x: Tensor, y: Tensor) -> None:
-    """Raise ShapeError if a loss's prediction and target tensors differ in shape."""
+def same_shape(owner: str, x: Tensor, y: Tensor, remark: str = "") -> None:
+    """Raise ShapeError if a loss's prediction and target tensors differ in shape.
+
+    `remark` is the end of the message.
+    """
     if x.shape != y.shape:
         raise ShapeError(
-            f"{owner}: logits have shape {x.shape} and labels {y.shape}; wanted the same shape"
+            f"{owner}: logits have shape {x.shape} and labels {y.shape}; wanted the same "
+            f"shape{remark}"
         )
 
 

@@ -77,8 +77,7 @@ class CrossEntropyLoss(LossBase):
         self.weight = _weight("CrossEntropyLoss", weight)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
             raise ArgumentError(
-                f"CrossEntropyLoss: got ignore_index={ignore_index!r}; wanted an int (an object of "
-                f"the class takes the data: CrossEntropyLoss()(logits, labels))"
+                f"CrossEntropyLoss: got ignore_index={ignore_index!r}; wanted an int"
             )
         self.ignore_index = ignore_index
         self.label_smoothing = _check.in_range(
@@ -155,7 +154,9 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
                 ops.log_softmax(rows, -1), labels.reshape(-1), None, -100, "none"
             ).reshape(labels.shape)
             return reduce(flat, self.reduction)
-        same_shape(owner, logits, labels)
+        integers = labels.dtype.is_integer
+        named = "; for class numbers as labels make it with sparse=True"
+        same_shape(owner, logits, labels, named if integers else "")
         return reduce(-(ops.log_softmax(logits, -1) * labels).sum(-1), self.reduction)
 
 

@@ -162,5 +162,11 @@ class EvaluationBase(Metric):
                 f"{owner}.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
                 f"wanted (N, C, ...) and (N, ...), or the same"
             )
+        if y_pred.shape[:1] + y_pred.shape[2:] != y.shape:
+            raise ArgumentValueError(
+                f"{owner}.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
+                f"wanted labels of shape {y_pred.shape[:1] + y_pred.shape[2:]}, one for each row "
+                "of the predictions"
+            )
         check_labels(f"{owner}.update", y, y_pred.shape[1])
         return y_pred, y

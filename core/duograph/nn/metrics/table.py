@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...advice import kind_of
+from ...advice import kind_of, meant
 from ...call_errors import explaining
-from ...errors import ArgumentError
+from ...errors import ArgumentError, UnknownNameError
 from . import classification, regression, scores, surface_distance
 from .base import Metric
 
@@ -49,7 +49,9 @@ def get_metric_fn(name: str, *args: object, **kwargs: object) -> Metric:
         'Accuracy'
     """
     if name not in _BY_NAME:
-        raise KeyError(f"get_metric_fn: got {name!r}; wanted one of {', '.join(_BY_NAME)}")
+        raise UnknownNameError(
+            f"get_metric_fn: got the metric {name!r}; {meant(name, [*_BY_NAME])}"
+        )
     return _BY_NAME[name](*args, **kwargs)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ...advice import kind_of
-from ...errors import ArgumentError, ArgumentValueError
+from ...advice import kind_of, meant
+from ...errors import ArgumentError, ArgumentValueError, UnknownNameError
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from .._types import Decay, Rate
@@ -57,13 +57,15 @@ def _check_group(owner: str, group: object) -> None:
         )
     unknown = [k for k in group if k not in _GROUP_KEYS]
     if unknown:
-        raise KeyError(f"{owner}: got the key {unknown[0]!r} in a group; wanted {_GROUP_KEYS}")
+        raise UnknownNameError(
+            f"{owner}: got the key {unknown[0]!r} in a group; {meant(str(unknown[0]), _GROUP_KEYS)}"
+        )
     if "order_params" in group and len(group) > 1:
         raise ArgumentValueError(
             f"{owner}: got order_params together with other keys; wanted it in a group of its own"
         )
     if "order_params" not in group and "params" not in group:
-        raise KeyError(f"{owner}: got a group without 'params'; wanted it")
+        raise UnknownNameError(f"{owner}: got a group without 'params'; wanted it")
 
 
 def parameter_list(owner: str, parameters: object) -> list[Any]:
@@ -81,8 +83,9 @@ def parameter_list(owner: str, parameters: object) -> list[Any]:
     items = list(parameters)
     if not items:
         raise ArgumentValueError(
-            f"{owner}: got no parameters; wanted at least one. net.trainable_params() "
-            "finds layers in attributes and in nn.CellList, not in Python lists"
+            f"{owner}: got no parameters (an empty list); wanted at least one. "
+            "net.trainable_params() is empty if the network has no layer with parameters, if all "
+            "are frozen, or if its layers are in a Python list instead of nn.CellList"
         )
     return items
 

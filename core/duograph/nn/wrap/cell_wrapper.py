@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ... import ops
 from ...autodiff.transforms import GradOperation, value_and_grad
+from ...call_names import WRAPPER
 from ...dtype import float16, float32
 from ...errors import ArgumentError
 from ...parameter import Parameter, ParameterTuple
@@ -43,6 +44,8 @@ class WithLossCell(Cell):
         4.0
     """
 
+    call_role = WRAPPER
+
     def __init__(self, backbone: Cell, loss_fn: Loss) -> None:
         super().__init__(auto_prefix=False)
         if not isinstance(backbone, Cell):
@@ -70,6 +73,8 @@ class WithEvalCell(Cell):
         >>> print(loss)
         4.0
     """
+
+    call_role = WRAPPER
 
     def __init__(self, network: Cell, loss_fn: Loss, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
@@ -103,6 +108,8 @@ class ForwardValueAndGrad(Cell):
         >>> print(value, grads[0])
         9.0 6.0
     """
+
+    call_role = WRAPPER
 
     def __init__(
         self,
@@ -145,6 +152,8 @@ class WithGradCell(Cell):
         >>> len(ms.nn.WithGradCell(net, ms.nn.MSELoss())(x, y))
         2
     """
+
+    call_role = WRAPPER
 
     def __init__(
         self, network: Cell, loss_fn: Loss | None = None, sens: Tensor | float | None = None
@@ -190,6 +199,8 @@ class TrainOneStepCell(Cell):
         >>> bool(step(x, y) >= step(x, y))
         True
     """
+
+    call_role = WRAPPER
 
     def __init__(
         self,

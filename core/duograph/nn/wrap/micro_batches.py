@@ -5,6 +5,7 @@ User code constructs them. One process runs the parts one after the other.
 
 from __future__ import annotations
 
+from ...call_names import WRAPPER
 from ...errors import ArgumentValueError
 from ...option_checks import check_options
 from ...tensor import Tensor
@@ -16,6 +17,8 @@ __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell"]
 
 class _Parts(Cell):
     """Base class: runs `network` on parts of equal size of its inputs, and adds the results."""
+
+    call_role = WRAPPER
 
     def __init__(self, network: Cell, name: str, count: int) -> None:
         super().__init__(auto_prefix=False)

@@ -18,6 +18,7 @@ from ...nn import _check
 from ...nn.optim.optimizer import Optimizer
 from ...parameter import Parameter
 from ...tensor import Tensor
+from ...tracebacks import called_at
 from ._callback import Callback, RunContext, RunParameters
 
 __all__ = [
@@ -152,6 +153,7 @@ class _Watcher(Callback):
             raise ArgumentError(f"{owner}: got monitor={monitor!r}; wanted a name")
         _check.one_of(owner, "mode", mode, ("auto", "min", "max"))
         self.monitor = monitor
+        self._made_at = called_at()
         self.min_delta = abs(_check.real(owner, "min_delta", min_delta))
         self.patience = _check.non_negative_int(owner, "patience", patience)
         rising = ("acc", "accuracy", "top", "f1", "recall", "precision", "dice", "auc")
@@ -177,9 +179,11 @@ class _Watcher(Callback):
             if key in results:
                 return float(np.mean(results[key]))
         if results:
+            known = ["loss", *results]
+            where = f" (made at {self._made_at})" if self._made_at else ""
             raise ArgumentValueError(
-                f"{type(self).__name__}: got monitor={self.monitor!r}; "
-                f"wanted 'loss' or one of {', '.join(results)}"
+                f"{type(self).__name__}: got monitor={self.monitor!r}{where}; "
+                f"wanted {' or '.join(map(repr, known))}: the loss, or a metric of the Model"
             )
         return None
 

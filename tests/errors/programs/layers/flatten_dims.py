@@ -1,7 +1,7 @@
 # fault: Flatten of an axis that does not exist
 # raises: ValueError/IndexError
 # at: return ops.flatten(x, start_dim=3)
-# says: flatten | axis
+# says: flatten | start_dim
 # modes: eager graph
 from duograph import nn, ops
 

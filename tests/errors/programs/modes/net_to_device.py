@@ -1,7 +1,7 @@
 # fault: net.to(device) of PyTorch, with a device that is not installed
 # raises: RuntimeError
 # at: net = nn.Dense(3, 2).to(device)
-# says: tpu | Installed
+# says: tpu | CPU
 # modes: eager
 from duograph import nn
 

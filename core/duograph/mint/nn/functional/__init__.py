@@ -38,7 +38,7 @@ from ....ops import (
     tanh,
     unfold,
 )  # fmt: skip
-from ....ops import dense as linear
+from ....ops import dense as _dense
 from ....ops.refusals import refusing as _refusing
 from . import activation, loss, windows
 from .activation import (
@@ -101,6 +101,7 @@ __all__ = [
     "threshold", "threshold_", "unfold", "upsample",
 ]  # fmt: skip
 
+linear = _refusing(_dense, __name__, f"{__name__}.linear")
 for _module in (activation, loss, windows):
     for _name in _module.__all__:
         if isinstance(getattr(_module, _name), FunctionType):

@@ -1,0 +1,247 @@
+"""Puts the name of what the user's line called at the head of an error's message.
+
+A public function, method or layer is made of ops, and an error of an op names the op: "concat: got
+axis 2" for a line that calls `ops.cat`. Where the error leaves the function, `name_call` replaces
+the head by the function's name, and the names of arguments by those of the function. `name_cell`
+does the same for a Cell of the library; a container adds the place, as in "Dense
+(SequentialCell[2]): got ...". The outermost call that the user's line made counts. An error that
+code of the user raised or passed on keeps its head.
+
+Line by line, the wrappers of public functions and `Cell.__call__` call these functions. Compiled
+code calls them while it is traced; a graph node keeps the `Link`s of the open calls, for errors
+that only a run finds. All of this happens only after an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .errors import DuographError
+from .tracebacks import hide_own_frames, is_users
+
+__all__ = [
+    "CONTAINER",
+    "LAYER",
+    "WRAPPER",
+    "FUNCTION",
+    "Link",
+    "call_name_of",
+    "called",
+    "key_of",
+    "leave",
+    "name_call",
+    "name_cell",
+    "name_chain",
+    "replace_head",
+]
+
+# What a Cell is for the user: a layer, a container of the user's Cells, or one that runs the
+# user's network, such as TrainOneStepCell.
+LAYER, CONTAINER, WRAPPER = "layer", "container", "wrapper"
+FUNCTION = "function"
+
+# The head of a message that names an op or a function; those of objects begin with a capital.
+_HEAD = re.compile(r"([a-z_]\w*(?:\.[a-z_]\w*)*): ")
+
+
+class Link(NamedTuple):
+    """One open call of the framework, in a chain that begins with the call of the user's line.
+
+    Attributes:
+        name: of the function, or of the Cell's class.
+        role: FUNCTION, LAYER, CONTAINER or WRAPPER.
+        key: where the Cell is in the Cell of the link before: "[2]" or ".head"; "" elsewhere.
+    """
+
+    name: str
+    role: str
+    key: str = ""
+
+
+def called(chain: Sequence[Link]) -> str:
+    """Return the name for messages of an error that was raised inside a chain of calls.
+
+    That is the outermost layer, with its place in a container around it; without a Cell in the
+    chain the outermost function.
+    """
+    root, place, last = "", "", ""
+    for name, role, key in chain:
+        if role == FUNCTION:
+            last = last or name
+            continue
+        place += key if root else ""
+        last = name
+        if role == LAYER:
+            break
+        if role == CONTAINER and not root:
+            root = name
+    return f"{last} ({root}{place})" if place else last
+
+
+def call_name_of(function: object) -> str:
+    """Return the name by which users call a function, primitive or op; "" if only we call it."""
+    found = getattr(function, "call_name", "") or getattr(
+        getattr(function, "op", None), "call_name", ""
+    )
+    return str(found)
+
+
+def key_of(cells: Mapping[str, object], cell: int) -> str:
+    """Return how a container reaches the Cell of an id: "[2]", ".head"; "" if it does not."""
+    for name, value in cells.items():
+        if id(value) == cell:
+            return f"[{name}]" if name.isdigit() else f".{name}"
+    return ""
+
+
+def leave(
+    error: DuographError,
+    name: str,
+    function: Callable[..., Any] | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+) -> None:
+    """Prepare an error that leaves a public function: its head, and its traceback.
+
+    Args:
+        error: the error, being raised.
+        name: of the function, as the user wrote it; "" for one that only the framework calls.
+        function, args, kwargs: the function and the arguments of the call, for their names.
+    """
+    if name and error.names_call and not is_users(error.__traceback__):
+        given = {} if function is None else _given(function, args, kwargs or {})
+        name_call(error, name, given)
+    hide_own_frames(error)
+
+
+def name_call(error: DuographError, name: str, given: Mapping[str, object] | None = None) -> None:
+    """Put the name of a function at the head of a message that begins with an inner one.
+
+    Args:
+        error: unchanged if its class says something about an op itself, such as a missing kernel.
+        name: of the function.
+        given: the values of the function's parameters, to name them as the function does.
+    """
+    if not error.names_call or error.is_named or not error.args:
+        return
+    text = str(error.args[0])
+    given = given or {}
+    found = _HEAD.match(text)
+    head = found[1] if found is not None else error.head
+    if head and text.startswith(f"{head}: ") and not _same(head, name):
+        rest = text[len(head) + 2 :]
+        if head in given:  # the head is an argument of the function
+            plain = rest.startswith("got ") and _begins_with(rest[4:], given[head])
+            text = f"{name}: got {head}={rest[4:]}" if plain else f"{name}: {text}"
+        else:
+            text = f"{name}: " + rest.replace(f" {head}(", f" {name}(")
+        error.head = name
+    if text.startswith(f"{name}: "):
+        text = _arguments_named(text, given)
+    error.args = (text, *error.args[1:])
+
+
+def name_cell(error: DuographError, cell: Any) -> None:
+    """Put the name of a Cell of the library at the head of a message, or the place in a container.
+
+    Called where the error leaves the call of the Cell, and then where it leaves the Cells around.
+    """
+    if not error.names_call or error.is_named or not error.args or is_users(error.__traceback__):
+        return
+    before = error.chain
+    if error.innermost == id(cell):
+        return  # left its compiled form already
+    error.innermost, inner = id(cell), error.innermost
+    link = Link(type(cell).__name__, cell.call_role)
+    if before and link.role != LAYER:
+        error.chain = (link, before[0]._replace(key=key_of(cell._cells, inner)), *before[1:])
+    else:
+        error.chain = (link,)
+    _put_head(error, called(error.chain), called(before))
+
+
+def name_chain(error: DuographError, chain: Sequence[Link]) -> None:
+    """Put the name for a chain of calls at the head of a message, for an error of a graph node."""
+    if error.names_call and not error.is_named and error.args and chain:
+        _put_head(error, called(chain))
+    error.is_named = True
+
+
+def _put_head(error: DuographError, name: str, inner: str = "") -> None:
+    """Replace the head of a message if it names an op, a function, or the call `inner`."""
+    text = str(error.args[0])
+    found = _HEAD.match(text)
+    kind = name.partition(" (")[0]
+    for head in (found and found[1], inner, inner.partition(" (")[0], kind):
+        if head and text.startswith(f"{head}: "):
+            error.args = (f"{name}: {text[len(head) + 2 :]}", *error.args[1:])
+            return
+
+
+def replace_head(error: DuographError, head: str, name: str) -> None:
+    """Replace the head of a message, where a class calls the constructor of its base class."""
+    text = str(error.args[0]) if error.args else ""
+    if text.startswith(f"{head}: "):
+        error.args = (f"{name}{text[len(head) :]}", *error.args[1:])
+
+
+def _same(head: str, name: str) -> bool:
+    """Return whether a head names the function itself, its class or its method."""
+    return (
+        head == name
+        or head.startswith(f"{name}.")
+        or head.endswith(f".{name}")
+        or name.endswith(f".{head}")
+    )
+
+
+def _given(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, object]:
+    try:
+        found = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+        return {**found, **kwargs}
+    except (TypeError, ValueError):
+        return dict(kwargs)
+
+
+def _arguments_named(text: str, given: Mapping[str, object]) -> str:
+    """Replace the name of an argument in "got NAME=VALUE" or "got axis VALUE" by the caller's name.
+
+    The function's own parameter is the only one that has the value.
+    """
+    text = _size_named(text, given)
+    found = re.search(r": got (?:(?P<name>\w+)=|(?P<axis>axis) )", text)
+    if found is None or (found["name"] or found["axis"]) in given:
+        return text
+    rest = text[found.end() :]
+    same = [k for k, v in given.items() if _begins_with(rest, v)]
+    if len(same) != 1:
+        return text
+    start = found.start("name") if found["name"] else found.start("axis")
+    end = found.end("name") if found["name"] else found.end("axis")
+    return text[:start] + same[0] + text[end:]
+
+
+def _size_named(text: str, given: Mapping[str, object]) -> str:
+    """Replace "got shape (-5,)" by "got steps=-5" where the function takes sizes one by one."""
+    found = re.search(r": got shape \(([-\d, ]+)\)", text)
+    if found is None or "shape" in given:
+        return text
+    wrong = [n for n in found[1].replace(",", " ").split() if n.startswith("-")]
+    same = [k for k, v in given.items() if type(v) is int and str(v) in wrong]
+    if not same or {str(given[k]) for k in same} != set(wrong):
+        return text
+    named = ", ".join(f"{k}={given[k]}" for k in same)
+    rest = text[found.end() :].replace("wanted no negative size", "wanted 0 or more")
+    return f"{text[: found.start()]}: got {named}{rest}"
+
+
+def _begins_with(text: str, value: object) -> bool:
+    if not isinstance(value, (bool, int, float, str, tuple, list)):
+        return False
+    shown = repr(value)
+    return text.startswith(shown) and not text[len(shown) : len(shown) + 1].isalnum()
