@@ -202,6 +202,8 @@ def export(
 def _check_count(net: object, inputs: Sequence[object]) -> None:
     """Raise ArgumentError if a network that `export` got does not take so many inputs."""
     function = net.construct if isinstance(net, Cell) else net
+    if not callable(function):
+        return
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # a callable without a signature
