@@ -236,7 +236,7 @@ class ArgumentReader:
             return self.number({int: INT, float: FLOAT, bool: BOOL}[kind])
         if isinstance(value, tuple):
             items = [self(v, mutable or kind is MutableTuple) for v in value]
-            return tuple_like(value, items)
+            return tuple(items) if kind is MutableTuple else tuple_like(value, items)
         if kind in (list, MutableList):
             made, used = self.container(value)
             made.extend(self(v, mutable or kind is MutableList) for v in value)
